@@ -1,0 +1,49 @@
+# Two commands are enough: `make serve` and `make test`. Everything else is for those who change the code.
+
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+PORT   ?= 8000
+HEALTH ?= 9464
+MODEL  ?= artifacts/bigram
+DATA   ?=
+
+.DEFAULT_GOAL := help
+.PHONY: help setup serve test check clean
+
+help:  ## what can be made
+	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+# Each stamp is made anew when what it depends on has changed, so that a second run starts at once.
+$(VENV)/installed: pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	@touch $@
+
+$(VENV)/installed-test: $(VENV)/installed
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,test]'
+	@touch $@
+
+setup: $(VENV)/installed  ## .venv with the commands tl-serve, tinyllm and wire
+
+ifneq ($(DATA),)
+# A text of one's own gets a model of its own, named after it.
+MODEL := artifacts/$(basename $(notdir $(firstword $(DATA))))
+endif
+
+$(MODEL)/model.safetensors: $(DATA) | $(VENV)/installed
+	$(BIN)/tinyllm train bigram $(if $(DATA),--data $(DATA)) --out $(MODEL)
+
+serve: setup $(MODEL)/model.safetensors  ## train on real text if there is no model, then serve (DATA=book.txt PORT=8001)
+	@exec $(BIN)/tl-serve --model-dir $(MODEL) --port $(PORT) --health-port $(HEALTH)
+
+test: $(VENV)/installed-test check  ## everything: lint, types, the whole suite
+	$(BIN)/python -m pytest -n 2 --dist worksteal -q
+
+check: $(VENV)/installed-test  ## ruff and mypy --strict
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+clean:  ## forget .venv and the trained models
+	rm -rf $(VENV) artifacts
