@@ -1,0 +1,96 @@
+"""PCG32: the published numbers, the corpus, and the block form beside the scalar one."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tinyllm.decoding.pcg32 import BLOCK, SCALAR_LIMIT, Pcg32
+
+CASES: list[dict[str, Any]] = json.loads(
+    (Path(__file__).parent.parent / "data" / "pcg32.json").read_text()
+)["cases"]
+STREAMS = [case for case in CASES if case["kind"] == "stream"]
+PUBLISHED = [case for case in CASES if case["kind"] == "published"]
+
+
+def bounded(rng: Pcg32, bound: int) -> int:
+    """The reference library's unbiased integer below a bound: values under 2^32 % bound go."""
+    threshold = 2**32 % bound
+    while (value := rng.next_u32()) < threshold:
+        pass
+    return value % bound
+
+
+def test_pcg32_matches_reference_stream() -> None:
+    rng = Pcg32(42, 54)
+    assert [rng.next_u32() for _ in range(6)] == [
+        0xA15C02B7,
+        0x7B47F409,
+        0xBA1D3330,
+        0x83D2F293,
+        0xBFA4784B,
+        0xCBED606E,
+    ]
+
+
+@pytest.mark.parametrize("case", STREAMS, ids=lambda case: case["name"])
+def test_streams_of_the_corpus(case: dict[str, Any]) -> None:
+    rng = Pcg32(int(case["seed"]), int(case["seq"]))
+    assert [rng.next_u32() for _ in case["u32"]] == [int(word, 16) for word in case["u32"]]
+    expected = [float.fromhex(text) for text in case["uniform53_hex"]]
+    rng = Pcg32(int(case["seed"]), int(case["seq"]))
+    assert [rng.uniform() for _ in expected] == expected
+
+
+@pytest.mark.parametrize("case", PUBLISHED, ids=lambda case: case["name"])
+def test_published_rounds_with_coins_rolls_and_cards(case: dict[str, Any]) -> None:
+    rng = Pcg32(int(case["seed"]), int(case["seq"]))
+    for published in case["rounds"]:
+        assert [rng.next_u32() for _ in range(6)] == [int(word, 16) for word in published["u32"]]
+        coins = "".join("H" if bounded(rng, 2) else "T" for _ in published["coins"])
+        assert coins == published["coins"]
+        assert [bounded(rng, 6) + 1 for _ in published["rolls"]] == published["rolls"]
+        deck = [f"{number}{suit}" for number in "A23456789TJQK" for suit in "hcds"]
+        for left in range(len(deck), 1, -1):
+            chosen = bounded(rng, left)
+            deck[chosen], deck[left - 1] = deck[left - 1], deck[chosen]
+        assert deck == published["cards"]
+
+
+@pytest.mark.parametrize(
+    "count",
+    [0, 1, 2, SCALAR_LIMIT, SCALAR_LIMIT + 1, 255, BLOCK - 1, BLOCK, BLOCK + 1, 2 * BLOCK + 7],
+)
+@pytest.mark.parametrize("seed", [0, 1, 42, 2**63, 2**64 - 1])
+def test_block_form_makes_the_scalar_numbers(seed: int, count: int) -> None:
+    scalar, block = Pcg32(seed), Pcg32(seed)
+    assert block.uniforms(count) == [scalar.uniform() for _ in range(count)]
+    assert block.next_u32() == scalar.next_u32()  # and both go on from the same place
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 3, 63, 64, 1000, 12345])
+def test_advance_skips_outputs(count: int) -> None:
+    walked, jumped = Pcg32(7), Pcg32(7)
+    for _ in range(count):
+        walked.next_u32()
+    jumped.advance(count)
+    assert jumped.next_u32() == walked.next_u32()
+
+
+def test_advance_comes_full_circle_after_2_to_64_outputs() -> None:
+    rng, same = Pcg32(7), Pcg32(7)
+    rng.advance(2**64)
+    assert rng.next_u32() == same.next_u32()
+    rng.advance(-1)
+    same.advance(2**64 - 1)
+    assert rng.next_u32() == same.next_u32()
+
+
+@pytest.mark.parametrize(("seed", "seq"), [(-1, 54), (2**64, 54), (0, -1), (0, 2**64)])
+def test_seed_and_stream_must_be_u64(seed: int, seq: int) -> None:
+    with pytest.raises(ValueError, match="0 to 2\\^64 - 1"):
+        Pcg32(seed, seq)
