@@ -1,1 +1,1 @@
-"""Placeholder until the layer lands."""
+"""The OpenAI-compatible server: HTTP in, completions out."""

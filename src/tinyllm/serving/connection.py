@@ -1,0 +1,363 @@
+"""One TCP connection: bytes in, requests out, answers back. The only file that touches a transport.
+
+    data_received -> RequestParser -> Edge.dispatch -> one write, or the engine's sink
+
+A connection is in one phase at a time:
+
+    READING    a request is awaited or half there; its deadline is the state's (CONTRACT, point 8)
+    ANSWERING  a generation writes the answer; what the client sends meanwhile waits
+    LINGERING  the last answer has left, input may still be under way: it is read and dropped, so
+               that the client gets the answer and not a reset (CONTRACT, point 5)
+    CLOSING    only the transport's own buffer is left to send
+
+Backpressure is the transport's: when its buffer is above the high-water mark the generation
+pauses, so a client that stops reading costs one buffer and one slice, whatever it asked for.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import enum
+import logging
+from time import perf_counter
+from typing import TYPE_CHECKING, Final, cast
+
+from tinyllm.engine import Task
+from tinyllm.serving.errors import ApiError
+from tinyllm.serving.exchange import Ended, Exchange
+from tinyllm.serving.responses import Pending, Response, api_error
+from tinyllm.tracing import random_hex
+from tinyllm.wire import CONTINUE, HttpError, ParserState, Request, RequestParser, RequestTimeout
+
+if TYPE_CHECKING:
+    from tinyllm.serving.edge import Edge
+
+# Pipelined requests answered before other connections get their turn.
+REQUESTS_PER_TURN: Final = 16
+# Bytes of further requests held while one is answered; beyond, reading stops until it is done.
+PIPELINE_BYTES: Final = 64 * 1024
+# After a final answer: how much is read and dropped, and for how long, before the close.
+LINGER_BYTES: Final = 4 * 1024 * 1024
+LINGER_SECONDS: Final = 2.0
+
+logger = logging.getLogger("tinyllm.serving")
+
+
+class Phase(enum.Enum):
+    """What a connection is doing (see the head of this file)."""
+
+    READING = enum.auto()
+    ANSWERING = enum.auto()
+    LINGERING = enum.auto()
+    CLOSING = enum.auto()
+
+
+class Connection(asyncio.Protocol):
+    """The protocol of one accepted connection; an `Edge` makes it, owns it and watches its time."""
+
+    __slots__ = (
+        "_continued",
+        "_dropped",
+        "_edge",
+        "_exchange",
+        "_keep",
+        "_parser",
+        "_paused",
+        "_pending",
+        "_reading_paused",
+        "_task",
+        "_transport",
+        "_waiting_in",
+        "deadline",
+        "phase",
+    )
+
+    def __init__(self, edge: Edge) -> None:
+        self._edge = edge
+        self._parser = RequestParser(
+            max_head_bytes=edge.limits.max_head_bytes, max_body_bytes=edge.limits.max_body_bytes
+        )
+        self._transport: asyncio.Transport = cast(asyncio.Transport, None)  # until connection_made
+        self._exchange: Exchange | None = None  # of the request being read or answered
+        self._pending: Pending | None = None
+        self._task: Task | None = None
+        self._paused = False  # the transport's buffer is full
+        self._reading_paused = False
+        self._continued = False  # 100 Continue was sent for this request
+        self._keep = False  # the connection outlives the answer under way
+        # What the deadline is for. A new client owes a head; None: not set since the last answer.
+        self._waiting_in: ParserState | None = ParserState.HEAD
+        self._dropped = 0
+        self.phase = Phase.READING
+        self.deadline = perf_counter() + edge.limits.head_timeout
+
+    # The transport's calls
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Take the transport; beyond the edge's capacity, say so and close."""
+        self._transport = cast(asyncio.Transport, transport)
+        if not self._edge.admit(self):
+            self._refuse(ApiError.unavailable("too many connections"))
+
+    def data_received(self, data: bytes) -> None:
+        """Feed the parser and answer what is whole."""
+        if self.phase is Phase.READING:
+            if self._exchange is None:
+                self._exchange = Exchange(self._client)
+            self._parser.feed(data)
+            self._read_requests()
+        elif self.phase is Phase.ANSWERING:
+            self._parser.feed(data)
+            if self._parser.buffered > PIPELINE_BYTES:
+                self._pause_reading()
+        else:
+            self._drop(len(data))
+
+    def eof_received(self) -> bool:
+        """Let an answer under way reach a client that only closed its sending side."""
+        if self.phase is Phase.LINGERING or self.phase is Phase.CLOSING:
+            return False
+        self._parser.feed(b"")
+        self._read_requests()
+        return self.phase is Phase.ANSWERING or self._paused
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Forget everything; a generation under way stops here."""
+        if self.phase is Phase.ANSWERING:
+            self._end(Ended.CLIENT_GONE)
+        self.phase = Phase.CLOSING
+        self._edge.forget(self)
+
+    def pause_writing(self) -> None:
+        """Stop generating: the client reads more slowly than we write."""
+        self._paused = True
+        self.deadline = perf_counter() + self._edge.limits.stall_timeout
+        if self._task is not None:
+            self._edge.engine.pause(self._task)
+
+    def resume_writing(self) -> None:
+        """Go on: the buffer has drained."""
+        self._paused = False
+        if self._task is not None:
+            self._edge.engine.resume(self._task)
+        elif self.phase is Phase.READING:
+            self._edge.call_soon(self._read_requests)
+
+    # Requests
+
+    def _read_requests(self) -> None:
+        """Answer the whole requests that the parser holds, then wait for more bytes."""
+        parser = self._parser
+        for _ in range(REQUESTS_PER_TURN):
+            if self.phase is not Phase.READING or self._paused:
+                return
+            try:
+                request = parser.next_request()
+            except HttpError as error:
+                self._reject(error)
+                return
+            if request is None:
+                self._await_more()
+                return
+            self._answer(request)
+        self._edge.call_soon(self._read_requests)
+
+    def _await_more(self) -> None:
+        """Set the deadline of what is missing, and tell a waiting client to go on."""
+        state = self._parser.state
+        if state is not self._waiting_in:
+            self._waiting_in = state
+            self.deadline = perf_counter() + self._edge.limits.patience(state)
+        if state is ParserState.IDLE:
+            self._exchange = None
+        elif self._parser.expects_continue and not self._continued:
+            self._continued = True
+            self._transport.write(CONTINUE)
+        self._resume_reading()
+
+    def _answer(self, request: Request) -> None:
+        exchange = self._exchange or Exchange(self._client)
+        self._exchange = exchange
+        self._continued = False
+        self._waiting_in = None
+        keep = request.wants_keep_alive and self._edge.keeps_connections
+        try:
+            answer = self._edge.dispatch(request, exchange)
+        except Exception as error:  # noqa: BLE001 - a fault of ours is a 500, never a dropped client
+            answer = Response.from_error(self._explain(error), exchange.echoed)
+        if isinstance(answer, Response):
+            connection = "keep-alive" if keep else "close"
+            data = answer.encode(connection, head_only=request.method == "HEAD")
+            self._send_whole(exchange, answer.status, data, keep)
+        else:
+            self._pending = answer
+            self.phase = Phase.ANSWERING
+            self._keep = keep and answer.keeps_connection
+            self._task = self._edge.engine.submit(answer.generation, self)
+
+    def _send_whole(self, exchange: Exchange, status: int, data: bytes, keep: bool) -> None:
+        """Write a whole answer, hand its exchange on, and close unless the client stays."""
+        self._transport.write(data)
+        exchange.status = status
+        exchange.bytes_sent = len(data)
+        self._exchange = None
+        exchange.end(Ended.COMPLETED if status < 500 else Ended.FAILED)
+        self._edge.finished(exchange)
+        if not keep:
+            self._close()
+
+    def _reject(self, error: HttpError) -> None:
+        """Answer broken HTTP with its status, or close when nobody is left to answer."""
+        exchange = self._exchange
+        if not error.status:
+            self.phase = Phase.CLOSING
+            self._transport.close()
+            if exchange is not None:
+                exchange.end(Ended.CLIENT_GONE)
+                self._edge.finished(exchange)
+            return
+        self._refuse(ApiError.from_http(error))
+
+    def _refuse(self, error: ApiError, ended: Ended = Ended.COMPLETED) -> None:
+        """Answer without a request to answer to; whatever the client still sends is dropped."""
+        exchange = self._exchange or Exchange(self._client)
+        self._exchange = None
+        data = Response.from_error(error).encode("close")
+        self._transport.write(data)
+        exchange.status = error.status
+        exchange.bytes_sent = len(data)
+        exchange.end(ended)
+        self._edge.finished(exchange)
+        self._linger()
+
+    def _explain(self, error: Exception) -> ApiError:
+        """Return what the client is told; what is our fault goes to the log with its traceback."""
+        if isinstance(error, ApiError):
+            return error
+        exchange = self._exchange
+        log_id = "-"
+        if exchange is not None:
+            log_id = exchange.request_id or random_hex(8)
+            exchange.log_id = log_id
+            exchange.error_type = type(error).__name__
+        logger.error("request %s failed", log_id, exc_info=error)
+        return api_error(error, log_id)
+
+    # The engine's calls (its Sink)
+
+    def receive(self, ids: list[int], finished: bool) -> None:
+        """Write what new tokens make ready; with the last ones, end the answer."""
+        exchange, pending = self._exchange, self._pending
+        assert exchange is not None, "an answer under way has its exchange"
+        assert pending is not None, "and what is to be written"
+        exchange.mark_first_token()
+        exchange.completion_tokens += len(ids)
+        data = pending.feed(ids, finished, "keep-alive" if self._keep else "close")
+        if data:
+            exchange.status = 200
+            exchange.bytes_sent += len(data)
+            self._transport.write(data)
+        if finished:
+            self._end(Ended.COMPLETED)
+            self._after_answer()
+
+    def fail(self, error: Exception) -> None:
+        """End the answer with an error: a status if nothing has left, else an event."""
+        exchange, pending = self._exchange, self._pending
+        assert exchange is not None, "an answer under way has its exchange"
+        assert pending is not None, "and what is to be written"
+        explained = self._explain(error)
+        exchange.status = exchange.status or explained.status
+        data = pending.fail(explained)
+        exchange.bytes_sent += len(data)
+        self._transport.write(data)
+        self._end(Ended.FAILED)
+        self._close()
+
+    def _end(self, ended: Ended) -> None:
+        """Let go of the generation and hand the exchange on."""
+        exchange, task = self._exchange, self._task
+        self._exchange = self._task = self._pending = None
+        if task is not None:
+            self._edge.engine.cancel(task)
+        if exchange is not None:
+            exchange.end(ended)
+            self._edge.finished(exchange)
+
+    def _after_answer(self) -> None:
+        if self._keep:
+            self.phase = Phase.READING
+            if self._parser.buffered:
+                self._exchange = Exchange(self._client)
+            self._edge.call_soon(self._read_requests)
+        else:
+            self._close()
+
+    # Time, called by the edge
+
+    def expire(self) -> None:
+        """Do what a passed deadline asks for."""
+        if self._paused or self.phase is Phase.CLOSING:
+            self.stop(Ended.STALLED)
+        elif self.phase is Phase.LINGERING:
+            self._abandon()
+        elif self._parser.state is ParserState.IDLE and self._waiting_in is ParserState.IDLE:
+            self._abandon()  # a kept-alive client that has nothing more to ask
+        elif self.phase is Phase.READING:
+            missing = "body" if self._parser.state is ParserState.BODY else "head"
+            error = RequestTimeout(f"the request's {missing} did not arrive in time")
+            self._refuse(ApiError.from_http(error), Ended.TIMED_OUT)
+
+    def stop(self, ended: Ended) -> None:
+        """Break off at once, whatever is under way."""
+        if self.phase is Phase.ANSWERING:
+            self._end(ended)
+        self.phase = Phase.CLOSING
+        self._transport.abort()
+
+    def close_if_idle(self) -> None:
+        """Close a kept-alive connection between two requests."""
+        if self.phase is Phase.READING and self._waiting_in is ParserState.IDLE:
+            self._abandon()
+
+    # The end
+
+    def _close(self) -> None:
+        """Close after the last answer; linger if the client may still be sending."""
+        if self._parser.buffered:
+            self._linger()
+            return
+        self.phase = Phase.CLOSING
+        self.deadline = perf_counter() + self._edge.limits.stall_timeout
+        self._transport.close()
+
+    def _linger(self) -> None:
+        self.phase = Phase.LINGERING
+        self.deadline = perf_counter() + LINGER_SECONDS
+        self._resume_reading()
+        if self._transport.can_write_eof() and not self._transport.is_closing():
+            self._transport.write_eof()
+
+    def _drop(self, length: int) -> None:
+        self._dropped += length
+        if self._dropped > LINGER_BYTES:
+            self._abandon()
+
+    def _abandon(self) -> None:
+        self.phase = Phase.CLOSING
+        self._transport.close()
+
+    def _pause_reading(self) -> None:
+        if not self._reading_paused:
+            self._reading_paused = True
+            self._transport.pause_reading()
+
+    def _resume_reading(self) -> None:
+        if self._reading_paused:
+            self._reading_paused = False
+            self._transport.resume_reading()
+
+    def _client(self) -> str:
+        """Return the peer's address and port as text."""
+        peer = self._transport.get_extra_info("peername")
+        return f"{peer[0]}:{peer[1]}" if isinstance(peer, tuple) else "-"

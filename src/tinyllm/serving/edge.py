@@ -1,0 +1,117 @@
+"""The connections of one listening port, and what they share.
+
+An edge belongs to one event loop. It makes connections, counts them, watches their deadlines
+with one timer for all (a timer each would cost more than a small answer), and lets them end
+when the server stops. What a request means is not its business: `dispatch` knows.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Callable
+from time import perf_counter
+from typing import Final
+
+from tinyllm.engine import Engine
+from tinyllm.serving.connection import Connection, Phase
+from tinyllm.serving.exchange import Ended, Exchange
+from tinyllm.serving.limits import Limits
+from tinyllm.serving.responses import Pending, Response
+from tinyllm.wire import Request
+
+# Clients beyond the capacity that are told so at the same time; further ones are just closed.
+REFUSED_AT_ONCE: Final = 256
+LOOKS_PER_DEADLINE: Final = 8  # a deadline is late by an eighth of the shortest one at most
+LONGEST_LOOK: Final = 0.5  # seconds
+BACKLOG: Final = 2048  # connections that the kernel may hold for us; it caps this by somaxconn
+
+
+class Edge:
+    """What the connections of one port have in common."""
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        dispatch: Callable[[Request, Exchange], Response | Pending],
+        finished: Callable[[Exchange], None],
+        limits: Limits,
+    ) -> None:
+        self.call_soon = loop.call_soon
+        self.dispatch = dispatch
+        self.finished = finished
+        self.limits = limits
+        self.engine = Engine(loop.call_soon)
+        self.keeps_connections = limits.keep_alive
+        self._loop = loop
+        self._connections: set[Connection] = set()
+        self._server: asyncio.Server | None = None
+        self._empty = asyncio.Event()
+        self._look: asyncio.TimerHandle | None = None
+
+    async def listen(self, listener: socket.socket) -> None:
+        """Accept connections from a bound socket."""
+        # Accepted sockets inherit it, which saves a system call each; asyncio itself sets it
+        # only on sockets whose protocol number is spelled out.
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._server = await self._loop.create_server(self._connect, sock=listener, backlog=BACKLOG)
+        self._watch()
+
+    def _connect(self) -> Connection:
+        return Connection(self)
+
+    def admit(self, connection: Connection) -> bool:
+        """Count a connection in; False when it is one too many."""
+        self._connections.add(connection)
+        count = len(self._connections)
+        if count <= self.limits.max_connections:
+            return True
+        if count > self.limits.max_connections + REFUSED_AT_ONCE:
+            connection.stop(Ended.SHUT_DOWN)
+        return False
+
+    def forget(self, connection: Connection) -> None:
+        """Count a connection out."""
+        self._connections.discard(connection)
+        if not self._connections:
+            self._empty.set()
+
+    def _watch(self) -> None:
+        """Let every connection whose deadline has passed do what it asks for; then again later."""
+        now = perf_counter()
+        for connection in [c for c in self._connections if c.deadline < now]:
+            connection.expire()
+        pause = min(LONGEST_LOOK, self.limits.shortest / LOOKS_PER_DEADLINE)
+        self._look = self._loop.call_later(pause, self._watch)
+
+    async def drain(self, grace: float, hurry: asyncio.Event) -> None:
+        """Accept no more, let answers under way end for `grace` seconds, then break them off.
+
+        `hurry` ends the waiting at once.
+        """
+        self.keeps_connections = False
+        if self._server is not None:
+            self._server.close()
+        for connection in list(self._connections):
+            connection.close_if_idle()
+        if self._connections:
+            self._empty.clear()
+            await _first_of(self._empty, hurry, timeout=grace)
+        for connection in list(self._connections):
+            connection.stop(Ended.SHUT_DOWN)
+        if self._look is not None:
+            self._look.cancel()
+        await asyncio.sleep(0)  # the transports tell their connections in the loop's next round
+
+    @property
+    def busy(self) -> int:
+        """How many answers are under way."""
+        return sum(c.phase is Phase.ANSWERING for c in self._connections)
+
+
+async def _first_of(*events: asyncio.Event, timeout: float) -> None:
+    """Wait until one of the events is set, or for `timeout` seconds."""
+    tasks = [asyncio.ensure_future(event.wait()) for event in events]
+    await asyncio.wait(tasks, timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
+    for task in tasks:
+        task.cancel()

@@ -1,0 +1,99 @@
+"""A server's life, in the order it is lived: start, serve, drain, flush (CONTRACT, point 21).
+
+SIGTERM and SIGINT only set a flag. Then the server accepts no more, answers under way get
+`grace` seconds, the health port says 503 meanwhile, spans and log lines are flushed within a
+bound, and the process ends with 0. A second signal ends the waiting.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import signal
+import socket
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Final
+
+from tinyllm.serving.edge import Edge
+from tinyllm.serving.health import HealthPort
+from tinyllm.serving.server import Server
+
+GRACE_SECONDS: Final = 10.0
+FLUSH_SECONDS: Final = 2.0  # for spans, and for log lines, after the last answer
+STOP_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
+
+
+def run(
+    server: Server,
+    listener: socket.socket,
+    health_listener: socket.socket | None = None,
+    *,
+    grace: float = GRACE_SECONDS,
+    started: Callable[[], None] | None = None,
+    lifeline: socket.socket | None = None,
+) -> None:
+    """Serve until a signal, then drain. `started` is called once connections are accepted.
+
+    The end of file of a `lifeline` stops the server like a signal: its supervisor is no more.
+    """
+    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+        runner.run(_live(server, listener, health_listener, grace, started, lifeline))
+    server.close(FLUSH_SECONDS)
+
+
+def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
+    """Return uvloop's loop where it exists: it answers about twice as many requests a second."""
+    try:
+        import uvloop
+    except ImportError:
+        return asyncio.new_event_loop
+    loop_factory: Callable[[], asyncio.AbstractEventLoop] = uvloop.new_event_loop
+    return loop_factory
+
+
+async def _live(
+    server: Server,
+    listener: socket.socket,
+    health_listener: socket.socket | None,
+    grace: float,
+    started: Callable[[], None] | None,
+    lifeline: socket.socket | None,
+) -> None:
+    loop = asyncio.get_running_loop()
+    stop, hurry = asyncio.Event(), asyncio.Event()
+
+    def on_signal() -> None:
+        (hurry if stop.is_set() else stop).set()
+
+    if threading.current_thread() is threading.main_thread():
+        for number in STOP_SIGNALS:
+            loop.add_signal_handler(number, on_signal)
+    if lifeline is not None:
+        loop.add_reader(lifeline, _on_end_of_file, loop, lifeline, stop)
+    edge = Edge(loop, server.dispatch, server.finished, server.limits)
+    await edge.listen(listener)
+    health = health_listener and HealthPort(health_listener, lambda: server.draining)
+    # What lives as long as the server is out of the collector's sight from here on.
+    gc.collect()
+    gc.freeze()
+    if started is not None:
+        started()
+    await stop.wait()
+
+    server.draining = True
+    await edge.drain(grace, hurry)
+    if health:
+        health.close()
+    for number in STOP_SIGNALS:
+        with suppress(RuntimeError, ValueError):
+            loop.remove_signal_handler(number)
+
+
+def _on_end_of_file(
+    loop: asyncio.AbstractEventLoop, lifeline: socket.socket, stop: asyncio.Event
+) -> None:
+    """The supervisor never writes: a lifeline that can be read has ended."""
+    loop.remove_reader(lifeline)
+    stop.set()

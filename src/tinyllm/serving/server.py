@@ -1,0 +1,95 @@
+"""The server: one model, and everything that requests share.
+
+`Server` is made once from a model directory and the environment; `serve` runs it on a
+listening socket until it is stopped. Handlers get the server as an argument: there is no
+module-level state.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Mapping
+from pathlib import Path
+
+from tinyllm.decoding import ByteTokenizer, SamplerCache
+from tinyllm.model import LanguageModel, load_model
+from tinyllm.serving.accesslog import AccessLog
+from tinyllm.serving.exchange import Exchange
+from tinyllm.serving.limits import Limits
+from tinyllm.serving.responses import Pending, Response
+from tinyllm.serving.routes import COMPLETIONS, dispatch
+from tinyllm.serving.telemetry import completion_span
+from tinyllm.tracing import ExportConfig, SpanExporter, TraceContext, parent_from_headers
+from tinyllm.wire import Request
+
+
+class Server:
+    """What the requests of one process share: the model, its cache, the log, the exporter."""
+
+    def __init__(
+        self,
+        model: LanguageModel,
+        *,
+        limits: Limits | None = None,
+        access_log: AccessLog | None = None,
+        exporter: SpanExporter | None = None,
+    ) -> None:
+        self.model = model
+        self.tokenizer = ByteTokenizer()
+        self.cache = SamplerCache(model)
+        self.limits = limits or Limits()
+        self.access_log = access_log
+        self.exporter = exporter
+        self.draining = False
+
+    @classmethod
+    def from_env(
+        cls,
+        model_dir: str | os.PathLike[str],
+        *,
+        environ: Mapping[str, str] | None = None,
+        limits: Limits | None = None,
+        access_log: AccessLog | None = None,
+    ) -> Server:
+        """Load a model and read the OTEL_* variables (engine spec, section 2.8).
+
+        Raises CheckpointError when the model does not load.
+        """
+        model = load_model(Path(model_dir))
+        config = ExportConfig.from_env(os.environ if environ is None else environ)
+        exporter = None if config is None else SpanExporter(config)
+        return cls(model, limits=limits, access_log=access_log, exporter=exporter)
+
+    def dispatch(self, request: Request, exchange: Exchange) -> Response | Pending:
+        """Return the answer to a request (see routes)."""
+        return dispatch(request, self, exchange)
+
+    def trace_context(self, request: Request) -> TraceContext | None:
+        """Return the caller's place in its trace, if anyone will hear of it."""
+        if self.exporter is None:
+            return None
+        return parent_from_headers(
+            request.header_values("traceparent"), request.header_values("tracestate")
+        )
+
+    def finished(self, exchange: Exchange) -> None:
+        """Tell the log and the trace of an exchange that is over."""
+        if self.access_log is not None:
+            self.access_log.write(exchange)
+        if self.exporter is not None and exchange.path == COMPLETIONS:
+            self.exporter.offer(completion_span(exchange))
+
+    def close(self, timeout: float) -> None:
+        """Flush what is still to be told, within `timeout` seconds each."""
+        if self.exporter is not None:
+            self.exporter.close(timeout)
+        if self.access_log is not None:
+            self.access_log.close(timeout)
+
+
+def serve(listener: socket.socket, server: Server) -> None:
+    """Serve on a bound socket until the process is told to stop (engine spec, section 4)."""
+    from tinyllm.serving.lifecycle import run  # it imports this module's Server
+
+    run(server, listener)

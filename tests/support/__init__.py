@@ -1,0 +1,1 @@
+"""What tests share: models on disk, servers as processes, clients as raw bytes."""
