@@ -1,0 +1,135 @@
+"""Count a text piece by piece into two parts: the training part and the held-out tail.
+
+The tail is the last part of *each* text, so that it is of the same kind as what was trained
+on, however many files there are. A pair belongs to the byte it predicts, its second one: so
+each pair falls into exactly one part, and into exactly one range of a file that is counted in
+ranges, and none crosses from one text to the next.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from itertools import chain
+from typing import IO
+
+from tinyllm.training.bigram import BLOCK_BYTES
+from tinyllm.training.errors import TrainingError
+from tinyllm.training.holdout import HEAD_BYTES, Part, TailWindow, tail_start
+from tinyllm.training.sources import MeasuredReader, Source, naming, open_stream
+
+RANGE_BYTES = 16 * 1024 * 1024  # counted in about 40 ms: what a process takes at a time
+
+Progress = Callable[[int], None]  # told how many more stored bytes were read
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """The bytes [start, stop) of a plain file, all of the same part."""
+
+    path: str
+    start: int
+    stop: int
+    is_held_out: bool
+
+
+Piece = Range | Source  # a source is a piece when it is a stream: counted whole
+
+
+def cut_into_pieces(sources: Iterable[Source], holdout: float) -> Iterator[Piece]:
+    """Cut plain files into ranges, at the tail's start and every RANGE_BYTES."""
+    for source in sources:
+        if source.is_stream or source.stored_bytes is None:
+            yield source
+            continue
+        size = source.stored_bytes
+        cut = tail_start(size, holdout)
+        for start, stop, is_held_out in ((0, cut, False), (cut, size, True)):
+            for begin in range(start, stop, RANGE_BYTES):
+                yield Range(source.path, begin, min(begin + RANGE_BYTES, stop), is_held_out)
+
+
+class Tally:
+    """Both parts of the text, as they are counted."""
+
+    def __init__(self, holdout: float) -> None:
+        self._holdout = holdout
+        self.train = Part()
+        self.held_out = Part()
+
+    def count(self, piece: Piece, progress: Progress) -> None:
+        """Count one piece; raise TrainingError when it cannot be read to its end."""
+        if isinstance(piece, Range):
+            self._count_range(piece, progress)
+        else:
+            self._count_stream(piece, progress)
+
+    def count_text(self, text: bytes) -> None:
+        """Count a whole text that is in memory."""
+        cut = tail_start(len(text), self._holdout)
+        view = memoryview(text)
+        self.train.add(view[:cut], cut)
+        self.held_out.add(view[max(cut - 1, 0) :], len(text) - cut)
+
+    def _count_range(self, piece: Range, progress: Progress) -> None:
+        """Read a range in overlapping blocks: each begins with the byte before it."""
+        part = self.held_out if piece.is_held_out else self.train
+        with naming(piece.path), open(piece.path, "rb", buffering=0) as file:
+            place = piece.start
+            while place < piece.stop:
+                context = min(place, 1)  # the file's first byte has none before it
+                wanted = min(BLOCK_BYTES, piece.stop - place)
+                block = os.pread(file.fileno(), context + wanted, place - context)
+                new_bytes = len(block) - context
+                if new_bytes <= 0:
+                    raise TrainingError(
+                        f"{piece.path}: it shrank to {place} bytes while it was read"
+                    )
+                part.add(block, new_bytes)
+                place += new_bytes
+                progress(new_bytes)
+
+    def _count_stream(self, source: Source, progress: Progress) -> None:
+        """Read a stream to its end, once."""
+        with open_stream(source) as (text, reader):
+            blocks = _blocks(text, reader, progress)
+            head = _join_up_to(HEAD_BYTES, blocks)
+            if len(head) < HEAD_BYTES:
+                self.count_text(head)
+            else:
+                self._count_long_stream(chain(_split(head), blocks))
+
+    def _count_long_stream(self, blocks: Iterable[bytes]) -> None:
+        """Count a stream whose tail begins nobody knows where."""
+        window = TailWindow(self.train, self._holdout)
+        context = b""
+        for block in blocks:
+            window.add(context + block, len(block))
+            context = block[-1:]
+        window.close(self.held_out)
+
+
+def _blocks(text: IO[bytes], reader: MeasuredReader, progress: Progress) -> Iterator[bytes]:
+    """Yield a stream's text in whole blocks (but for the last), telling the progress below it."""
+    reported = 0
+    while block := text.read(BLOCK_BYTES):
+        progress(reader.bytes_read - reported)
+        reported = reader.bytes_read
+        yield block
+
+
+def _join_up_to(size: int, blocks: Iterator[bytes]) -> bytes:
+    """Return the next blocks joined, as many as it takes to reach `size` bytes."""
+    head = bytearray()
+    for block in blocks:
+        head += block
+        if len(head) >= size:
+            break
+    return bytes(head)
+
+
+def _split(data: bytes) -> Iterator[bytes]:
+    """Yield the blocks that `data` was joined from."""
+    for start in range(0, len(data), BLOCK_BYTES):
+        yield data[start : start + BLOCK_BYTES]
