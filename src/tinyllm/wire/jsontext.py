@@ -1,0 +1,163 @@
+"""JSON as text (RFC 8259): the standard library's C reader and writer behind a strict front.
+
+The C reader takes more than JSON has: NaN and Infinity, lone surrogates, numbers that overflow to
+infinity, and texts so deep that it fails with RecursionError. What it would let through is refused
+here, by checks that cost next to nothing for a text that has none of it: depth cannot be exceeded
+by a text with few brackets, and a lone surrogate needs a backslash-u escape.
+
+The writer escapes what could break a line or hide in a log: the quotation mark, the backslash, all
+below U+0020, and U+007F, U+0085, U+2028, U+2029; everything else stays as it is, for UTF-8.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Mapping, Sequence
+from json.encoder import encode_basestring
+from typing import Any
+
+MAX_DEPTH = 128  # arrays and objects inside each other; no real request has more than a few
+
+Json = None | bool | int | float | str | Sequence["Json"] | Mapping[str, "Json"]
+
+_WHITE_SPACE = " \t\n\r"
+_BRACKETS = re.compile(r'"(?:[^"\\]++|\\.)*+"|([\[{])|([\]}])', re.DOTALL)
+# A text in which every surrogate escape is half of a pair, high half first.
+_PAIRED = re.compile(
+    r"(?:[^\\]++|\\[^u]|\\u(?![dD][89a-fA-F])|\\u[dD][89abAB]..\\u[dD][c-fC-F]..)*+", re.DOTALL
+)
+_SURROGATE_ESCAPE = re.compile(r"\\u[dD][89a-fA-F]")
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_LEFT_BY_ENCODER = re.compile("[\x7f\x85\u2028\u2029\ud800-\udfff]")
+
+
+class JsonError(ValueError):
+    """A text that is not one JSON value, or a value that JSON cannot carry."""
+
+
+def parse_json(
+    text: bytes | str, *, reject_duplicates: bool = False, max_depth: int = MAX_DEPTH
+) -> Any:  # noqa: ANN401  (the value has whatever shape the text has)
+    """Return the value of one whole JSON text; bytes are UTF-8.
+
+    Numbers with a point or an exponent are float, others int. Of two equal keys the last wins,
+    or with `reject_duplicates` the text is refused. Raises JsonError, and nothing else.
+    """
+    if not isinstance(text, str):
+        text = _decode(text)
+    elif not text.isascii():
+        _check_characters(text)
+    if text.count("[") + text.count("{") > max_depth:
+        _check_depth(text, max_depth)
+    if "\\u" in text and _SURROGATE_ESCAPE.search(text) is not None:
+        _check_pairs(text)
+    decoder = _UNIQUE_KEYS if reject_duplicates else _LAST_KEY_WINS
+    try:
+        return decoder.decode(text)
+    except json.JSONDecodeError as error:
+        raise JsonError(f"{error.msg} at line {error.lineno} column {error.colno}") from None
+    except RecursionError:
+        raise JsonError(f"nested too deep for the stack, under {max_depth} levels") from None
+    except JsonError:
+        raise
+    except ValueError as error:  # int() refuses thousands of digits, whose cost is quadratic
+        raise JsonError(f"a number cannot be read: {error}") from None
+
+
+def json_string(text: str) -> str:
+    """Return the text as a JSON string, quoted and escaped.
+
+    Raises JsonError for a lone surrogate, which UTF-8 cannot carry.
+    """
+    quoted: str = encode_basestring(text)
+    if quoted.isascii() and "\x7f" not in quoted:
+        return quoted
+    return _LEFT_BY_ENCODER.sub(_escape, quoted)
+
+
+def dump_json(value: Json) -> str:
+    """Return the value as JSON text, without white space.
+
+    Raises JsonError for NaN, infinity, a lone surrogate or a value too deep or inside itself, and
+    TypeError for an object that has no JSON form.
+    """
+    try:
+        text = _ENCODER.encode(value)
+    except (ValueError, RecursionError) as error:
+        raise JsonError(f"not a JSON value: {error}") from None
+    if text.isascii() and "\x7f" not in text:
+        return text
+    return _LEFT_BY_ENCODER.sub(_escape, text)  # all of them can stand inside strings alone
+
+
+def _decode(data: bytes) -> str:
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise JsonError(f"not UTF-8: {error.reason} at byte {error.start}") from None
+    if text.startswith("\ufeff"):
+        raise JsonError("starts with a byte order mark (RFC 8259, section 8.1)")
+    return text
+
+
+def _check_characters(text: str) -> None:
+    surrogate = _SURROGATE.search(text)
+    if surrogate is not None:
+        raise JsonError(f"a lone surrogate at character {surrogate.start()}")
+    if text.startswith("\ufeff"):
+        raise JsonError("starts with a byte order mark (RFC 8259, section 8.1)")
+
+
+def _check_depth(text: str, max_depth: int) -> None:
+    """Count brackets outside strings; of a text that is no JSON the count does not matter."""
+    depth = 0
+    for found in _BRACKETS.finditer(text):
+        if found[1]:
+            depth += 1
+            if depth > max_depth:
+                raise JsonError(f"nested over {max_depth} levels at character {found.start()}")
+        elif found[2]:
+            depth -= 1
+
+
+def _check_pairs(text: str) -> None:
+    """RFC 8259, section 7: a character beyond U+FFFF is a pair of escapes; half of one is none."""
+    paired = _PAIRED.match(text)
+    if paired is not None and paired.end() < len(text):
+        raise JsonError(f"a lone surrogate escape at character {paired.end()}")
+
+
+def _finite(digits: str) -> float:
+    value = float(digits)
+    if math.isinf(value):
+        raise JsonError(f"the number {digits[:40]} is out of range")
+    return value
+
+
+def _refuse_constant(name: str) -> None:
+    raise JsonError(f"{name} is not JSON")
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    members = dict(pairs)
+    if len(members) != len(pairs):
+        keys = [key for key, _ in pairs]
+        twice = next(key for key in keys if keys.count(key) > 1)
+        raise JsonError(f"the key {json_string(twice)} stands twice in an object")
+    return members
+
+
+def _escape(found: re.Match[str]) -> str:
+    code = ord(found[0])
+    if 0xD800 <= code <= 0xDFFF:
+        raise JsonError(f"a lone surrogate U+{code:04X} has no UTF-8 form")
+    return f"\\u{code:04x}"
+
+
+_LAST_KEY_WINS = json.JSONDecoder(parse_float=_finite, parse_constant=_refuse_constant)
+_UNIQUE_KEYS = json.JSONDecoder(
+    parse_float=_finite, parse_constant=_refuse_constant, object_pairs_hook=_unique
+)
+_ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
