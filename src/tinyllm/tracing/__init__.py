@@ -1,1 +1,48 @@
-"""Placeholder until the layer lands."""
+"""One span per request: the caller's trace joined, and spans exported as OTLP/HTTP JSON.
+
+What an engine without export needs (`parent_from_headers`, `ExportConfig.from_env`) is imported
+with the package; the exporter and its HTTP client when `SpanExporter` is first named.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tinyllm.tracing.completion import CLIENT_GONE, CompletionSpan
+from tinyllm.tracing.config import ExportConfig
+from tinyllm.tracing.ids import random_hex, random_u64
+from tinyllm.tracing.span import AttrValue, Span, SpanEvent, otlp_json, unix_nanos
+from tinyllm.tracing.traceparent import TraceContext, parent_from_headers, parse_traceparent
+
+if TYPE_CHECKING:
+    from tinyllm.tracing.export import ExportError, SpanExporter, export_span
+
+__all__ = [
+    "CLIENT_GONE",
+    "AttrValue",
+    "CompletionSpan",
+    "ExportConfig",
+    "ExportError",
+    "Span",
+    "SpanEvent",
+    "SpanExporter",
+    "TraceContext",
+    "export_span",
+    "otlp_json",
+    "parent_from_headers",
+    "parse_traceparent",
+    "random_hex",
+    "random_u64",
+    "unix_nanos",
+]
+
+_LATE = ("ExportError", "SpanExporter", "export_span")
+
+
+def __getattr__(name: str) -> Any:  # noqa: ANN401  (PEP 562)
+    """Import export.py, and http.client and ssl with it, when one of its names is used."""
+    if name not in _LATE:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from tinyllm.tracing import export
+
+    return getattr(export, name)

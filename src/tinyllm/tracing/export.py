@@ -1,0 +1,226 @@
+"""Spans on their way out: a bounded queue, one thread, batches; nothing waits for any of it.
+
+The server calls `offer` on its event loop, which appends to a deque and returns. One daemon
+thread takes batches off, writes and posts them. It sleeps until a batch is full or the oldest
+span has waited `schedule_delay`: a wake-up costs a system call and hands the interpreter over, so
+there is one per batch and none per span.
+
+What goes wrong costs spans, never answers. A batch is tried again while that can help and time
+is left. After a connection that broke, nobody knows whether the batch was taken; OTLP ("Duplicate
+Data") says to send it again, and as span ids stay the same, a backend can tell. A full queue drops
+the newest span. Each kind of loss is said in the log when it first happens, and all are counted
+and said at the end.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+import threading
+import time
+from collections import Counter, deque
+from itertools import count
+
+from tinyllm.tracing.completion import CompletionSpan
+from tinyllm.tracing.config import ExportConfig, traces_url
+from tinyllm.tracing.encoding import SpanEncoder, body_of
+from tinyllm.tracing.ids import SPAN_ID_BYTES, TRACE_ID_BYTES, random_hex
+from tinyllm.tracing.transport import Accepted, Collector, Refused, Unavailable
+
+log = logging.getLogger("tinyllm.tracing")
+
+MAX_TEXT_LENGTH = 256  # characters kept of a text that a client chooses
+SLICE = 64  # spans written before other threads may run: about 0.2 ms
+UNSENT = "not sent before the end"
+MAX_PAUSE = 8.0  # seconds between two attempts, if the collector names no time
+
+
+class ExportError(Exception):
+    """A body was not accepted whole; the message says why."""
+
+
+def export_span(endpoint: str, body: str, timeout: float = 10.0) -> None:
+    """Post one `otlp_json` body to `<endpoint>/v1/traces`, once, and wait for the answer.
+
+    Raises ExportError if the collector does not accept all of it, ValueError for an endpoint
+    that is no http or https URL.
+    """
+    collector = Collector(ExportConfig(traces_url(endpoint)))
+    try:
+        answer = collector.post(body.encode(), timeout)
+    finally:
+        collector.close()
+    if not isinstance(answer, Accepted):
+        raise ExportError(answer.reason)
+    if answer.rejected:
+        raise ExportError(f"{answer.rejected} spans rejected: {answer.message}")
+
+
+class SpanExporter:
+    """Exports the spans that it is offered. Make it after the last fork: it owns a thread."""
+
+    def __init__(self, config: ExportConfig) -> None:
+        """Raise OSError if a certificate of the configuration cannot be used."""
+        self._config = config
+        self._collector = Collector(config)
+        self._encoder = SpanEncoder()
+        self._queue: deque[CompletionSpan] = deque()
+        self._limit = config.max_queue_size  # 0 once closed
+        self._batch_size = config.max_batch_size
+        self._asleep = False
+        self._wake = threading.Event()
+        self._closing = threading.Event()
+        self._end = float("inf")  # monotonic time at which closing gives up
+        self._overflow = 0  # counted by offer; all other losses by the thread
+        self._overflow_said = False
+        self._losses: Counter[str] = Counter()
+        self._exported = 0
+        self._in_hand = 0  # spans of the batch that is on its way
+        self._thread = threading.Thread(target=self._run, name="span-exporter", daemon=True)
+        self._thread.start()
+
+    @property
+    def exported(self) -> int:
+        """How many spans collectors have accepted."""
+        return self._exported
+
+    @property
+    def dropped(self) -> Counter[str]:
+        """How many spans were lost, by the way they were lost."""
+        return +Counter({"at a full queue": self._overflow, **self._losses})  # + drops zeros
+
+    def offer(self, record: CompletionSpan) -> None:
+        """Take the facts of a finished request; never blocks. The record is ours from now on."""
+        queue = self._queue
+        waiting = len(queue)
+        if waiting >= self._limit:
+            self._overflow += 1
+            return
+        if (
+            len(record.model or "") > MAX_TEXT_LENGTH
+            or len(record.user_agent or "") > MAX_TEXT_LENGTH
+            or len(record.query or "") > MAX_TEXT_LENGTH
+            or len(record.host or "") > MAX_TEXT_LENGTH
+        ):
+            _cut(record)
+        queue.append(record)
+        if self._asleep and waiting + 1 >= self._batch_size:
+            self._asleep = False
+            self._wake.set()
+
+    def close(self, timeout: float) -> bool:
+        """Send what is waiting, one attempt per batch, in `timeout` seconds; say what was lost.
+
+        A pause between two attempts ends at once. Returns whether nothing was left behind.
+        """
+        if self._limit == 0:
+            return not self._losses[UNSENT]
+        self._limit = 0
+        self._end = time.monotonic() + timeout
+        self._closing.set()
+        self._wake.set()
+        self._thread.join(timeout)
+        if self._thread.is_alive():
+            self._losses[UNSENT] = len(self._queue) + self._in_hand
+        if dropped := self.dropped:
+            reasons = ", ".join(f"{number} {reason}" for reason, number in dropped.items())
+            log.warning("%d spans exported, %d lost: %s", self._exported, dropped.total(), reasons)
+        return not self._losses[UNSENT]
+
+    def _run(self) -> None:
+        while not self._closing.is_set():
+            due = len(self._queue) if self._sleep() else 0
+            while (due > 0 or len(self._queue) >= self._batch_size) and not self._closing.is_set():
+                due -= self._export_batch()
+            self._report_overflow()
+        while self._queue and time.monotonic() < self._end:
+            self._export_batch()
+        self._losses[UNSENT] += len(self._queue)
+        self._collector.close()
+
+    def _sleep(self) -> bool:
+        """Wait for a full batch or for the end; return True if `schedule_delay` passed instead."""
+        self._wake.clear()
+        self._asleep = True
+        if len(self._queue) < self._batch_size and not self._closing.is_set():
+            woken = self._wake.wait(self._config.schedule_delay)
+        else:
+            woken = True
+        self._asleep = False
+        return not woken
+
+    def _export_batch(self) -> int:
+        """Export one batch and return how many spans it had. Never raises."""
+        queue = self._queue
+        records = [queue.popleft() for _ in range(min(len(queue), self._batch_size))]
+        self._in_hand = len(records)
+        try:
+            if spans := self._written(records):
+                self._deliver(body_of(self._config.resource, spans), len(spans))
+        except Exception:  # a fault of ours must not end the thread
+            log.exception("a batch of spans could not be exported")
+            self._losses["in a fault of the exporter"] += len(records)
+        self._in_hand = 0
+        return len(records)
+
+    def _written(self, records: list[CompletionSpan]) -> list[str]:
+        """Return the text of each span that is to be kept."""
+        sampler, encode = self._config.sampler, self._encoder.encode
+        spans = []
+        for number, record in enumerate(records, start=1):
+            parent = record.parent
+            trace_id = random_hex(TRACE_ID_BYTES) if parent is None else parent.trace_id
+            if sampler is None or sampler.keeps(parent, trace_id):
+                spans.append(encode(record, trace_id, random_hex(SPAN_ID_BYTES)))
+            if number % SLICE == 0:
+                time.sleep(0)  # a thread that waits for the interpreter gets it
+        return spans
+
+    def _deliver(self, body: bytes, size: int) -> None:
+        """Post a batch until it is accepted or refused, or until no time is left for it."""
+        give_up = time.monotonic() + self._config.export_timeout
+        for attempt in count():
+            left = min(give_up, self._end) - time.monotonic()
+            answer = self._collector.post(body, min(max(left, 0), self._config.timeout))
+            match answer:
+                case Accepted():
+                    self._exported += size - answer.rejected
+                    if answer.rejected:
+                        self._lose(answer.rejected, "rejected by the collector", answer.message)
+                    return
+                case Refused():
+                    self._lose(size, "refused by the collector", answer.reason)
+                    return
+                case Unavailable() if not self._pause(answer, attempt, give_up):
+                    self._lose(size, "not delivered", answer.reason)
+                    return
+
+    def _pause(self, answer: Unavailable, attempt: int, give_up: float) -> bool:
+        """Wait before the next attempt; return False if there is to be none."""
+        if answer.retry_after is not None:
+            pause = answer.retry_after
+        else:  # exponential, with jitter so that many engines do not come back at once
+            pause = min(self._config.first_pause * 2**attempt, MAX_PAUSE) * random.uniform(0.5, 1)
+        if self._closing.is_set() or time.monotonic() + pause >= give_up:
+            return False
+        interrupted = self._closing.wait(pause)
+        # At the end there is one last attempt, but not against the collector's own wish.
+        return not interrupted or answer.retry_after is None
+
+    def _lose(self, size: int, how: str, why: str) -> None:
+        """Count lost spans; the first time of a kind, say so."""
+        if how not in self._losses:
+            log.warning("%d spans %s (%s); later ones are counted", size, how, why or "no reason")
+        self._losses[how] += size
+
+    def _report_overflow(self) -> None:
+        if self._overflow and not self._overflow_said:
+            self._overflow_said = True
+            log.warning("spans lost: the queue of %d is full; they are counted", self._limit)
+
+
+def _cut(record: CompletionSpan) -> None:
+    """Shorten the texts that a client chooses, so that the queue's memory has a bound."""
+    for name in ("model", "user_agent", "query", "host"):
+        if (text := getattr(record, name)) is not None:
+            setattr(record, name, text[:MAX_TEXT_LENGTH])
