@@ -14,19 +14,21 @@ from array import array
 from collections.abc import Sequence
 from pathlib import Path
 
-from tinyllm.model.config import ModelConfig, read_config
+from tinyllm.model.config import CONFIG_FILE, ModelConfig, read_config
 from tinyllm.model.errors import (
     CheckpointError,
     ConfigError,
     MissingTensor,
     UnexpectedTensor,
     WrongShape,
+    shown,
 )
 from tinyllm.model.safetensors import read_index
 from tinyllm.model.source import BufferSource, FileSource, Source
 
 VOCAB_SIZE = 256  # one id per byte value
 WEIGHT = "bigram.weight"
+WEIGHT_FILE = "model.safetensors"
 CONFIG = ModelConfig(tl_arch="bigram", tl_tokenizer="bytes", vocab_size=VOCAB_SIZE)
 
 
@@ -57,9 +59,13 @@ class Bigram:
     @classmethod
     def load(cls, model_dir: str | os.PathLike[str]) -> Bigram:
         """Read config.json and model.safetensors of a model directory; CheckpointError."""
-        directory = Path(model_dir)
-        check_config(read_config(directory / "config.json"), str(directory / "config.json"))
-        with FileSource(directory / "model.safetensors") as source:
+        return cls.load_configured(model_dir, read_config(Path(model_dir) / CONFIG_FILE))
+
+    @classmethod
+    def load_configured(cls, model_dir: str | os.PathLike[str], config: ModelConfig) -> Bigram:
+        """Read model.safetensors beside a config.json that was read already; CheckpointError."""
+        check_config(config, os.fspath(Path(model_dir) / CONFIG_FILE))
+        with FileSource(Path(model_dir) / WEIGHT_FILE) as source:
             weight = _read_weight(source)
             source.check_unchanged()
         return cls(weight)
@@ -103,8 +109,8 @@ def _read_weight(source: Source) -> array[float]:
     tensors = read_index(source).tensors
     info = tensors.get(WEIGHT)
     if info is None:
-        problem = f"the file holds {', '.join(tensors) or 'no tensor'}"
-        raise MissingTensor(problem[:200], file=source.name, tensor=WEIGHT)
+        held = ", ".join(map(repr, tensors)) or "no tensor"
+        raise MissingTensor(f"the file holds {shown(held)}", file=source.name, tensor=WEIGHT)
     if info.shape != (VOCAB_SIZE, VOCAB_SIZE):
         raise WrongShape(f"shape is {list(info.shape)}", file=source.name, tensor=WEIGHT)
     if len(tensors) > 1:

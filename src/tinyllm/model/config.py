@@ -9,10 +9,11 @@ from __future__ import annotations
 import os
 from dataclasses import asdict, dataclass
 
-from tinyllm.model.errors import ConfigError
+from tinyllm.model.errors import ConfigError, shown
 from tinyllm.model.source import FileSource, Source
-from tinyllm.wire.jsontext import JsonError, dump_json, parse_json
+from tinyllm.wire.jsontext import Json, JsonError, dump_json, parse_json
 
+CONFIG_FILE = "config.json"
 MAX_CONFIG_BYTES = 1024 * 1024  # three fields and a tool's own; a larger file is none of ours
 
 
@@ -20,9 +21,9 @@ MAX_CONFIG_BYTES = 1024 * 1024  # three fields and a tool's own; a larger file i
 class ModelConfig:
     """The fields of config.json that decide how a model is read."""
 
-    tl_arch: str = "bigram"
-    tl_tokenizer: str = "bytes"
-    vocab_size: int = 256
+    tl_arch: str
+    tl_tokenizer: str
+    vocab_size: int
 
 
 def read_config(path: str | os.PathLike[str]) -> ModelConfig:
@@ -51,23 +52,23 @@ def parse_config(source: Source) -> ModelConfig:
     )
 
 
-def _text(fields: dict[str, object], key: str, file: str) -> str:
+def _text(fields: dict[str, Json], key: str, file: str) -> str:
     """Return a field that must be a string."""
     value = _field(fields, key, file)
     if not isinstance(value, str):
-        raise ConfigError(f"{key} is {dump_json(value)[:80]}, not a string", file=file)
+        raise ConfigError(f"{key} is {shown(dump_json(value))}, not a string", file=file)
     return value
 
 
-def _count(fields: dict[str, object], key: str, file: str) -> int:
+def _count(fields: dict[str, Json], key: str, file: str) -> int:
     """Return a field that must be an integer; true and 256.0 are none."""
     value = _field(fields, key, file)
     if type(value) is not int:
-        raise ConfigError(f"{key} is {dump_json(value)[:80]}, not an integer", file=file)
+        raise ConfigError(f"{key} is {shown(dump_json(value))}, not an integer", file=file)
     return value
 
 
-def _field(fields: dict[str, object], key: str, file: str) -> object:
+def _field(fields: dict[str, Json], key: str, file: str) -> Json:
     """Return a field that must be there."""
     if key not in fields:
         raise ConfigError(f"{key} is missing", file=file)

@@ -9,6 +9,12 @@ disagree, and the rule, so that the reader of a log knows what to mend without o
 from __future__ import annotations
 
 MAX_HEADER_BYTES = 100_000_000  # the safetensors format's own cap: a header must not fill memory
+MAX_SHOWN = 80  # characters of a name or a value that a message quotes
+
+
+def shown(text: str) -> str:
+    """Return a text cut to what a one-line message can quote."""
+    return text if len(text) <= MAX_SHOWN else f"{text[: MAX_SHOWN - 3]}..."
 
 
 class CheckpointError(ValueError):
@@ -26,7 +32,7 @@ class CheckpointError(ValueError):
         self.tensor = tensor
         place = f"{file}: " if file else ""
         if tensor is not None:
-            place += f"tensor {tensor!r}: "
+            place += f"tensor {shown(repr(tensor))}: "
         super().__init__(f"{place}{problem} ({self.rule})")
 
 
@@ -79,9 +85,15 @@ class HeaderPadding(SafetensorsError):
 
 
 class HeaderNotJson(SafetensorsError):
-    """The header is no JSON object, is not UTF-8, or has a name twice."""
+    """The header cannot be read as JSON."""
 
-    rule = "the header must be one JSON object in UTF-8 with no name twice"
+    rule = "the header must be one JSON object in UTF-8"
+
+
+class DuplicateName(SafetensorsError):
+    """A name stands twice in the header; most JSON readers would take the last one."""
+
+    rule = "no name may stand twice in the header"
 
 
 class BadMetadata(SafetensorsError):

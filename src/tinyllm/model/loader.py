@@ -8,22 +8,26 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import TypeAlias
 
 from tinyllm.model.base import LanguageModel
 from tinyllm.model.bigram import Bigram
-from tinyllm.model.config import read_config
-from tinyllm.model.errors import ConfigError
+from tinyllm.model.config import CONFIG_FILE, ModelConfig, read_config
+from tinyllm.model.errors import ConfigError, shown
 
-ARCHITECTURES: dict[str, Callable[[str | os.PathLike[str]], LanguageModel]] = {
-    "bigram": Bigram.load,
+Loader: TypeAlias = Callable[[str | os.PathLike[str], ModelConfig], LanguageModel]
+
+ARCHITECTURES: dict[str, Loader] = {
+    "bigram": Bigram.load_configured,
 }
 
 
 def load_model(model_dir: str | os.PathLike[str]) -> LanguageModel:
     """Return the model in a directory; raise the CheckpointError that says what is wrong."""
-    config_file = Path(model_dir) / "config.json"
-    arch = read_config(config_file).tl_arch
-    if arch not in ARCHITECTURES:
-        known = ", ".join(ARCHITECTURES)
-        raise ConfigError(f"tl_arch is {arch!r}, known are: {known}", file=str(config_file))
-    return ARCHITECTURES[arch](model_dir)
+    path = Path(model_dir) / CONFIG_FILE
+    config = read_config(path)
+    loader = ARCHITECTURES.get(config.tl_arch)
+    if loader is None:
+        problem = f"tl_arch is {shown(repr(config.tl_arch))}, not one of {', '.join(ARCHITECTURES)}"
+        raise ConfigError(problem, file=os.fspath(path))
+    return loader(model_dir, config)

@@ -25,6 +25,7 @@ from tinyllm.model.errors import (
     BadOffsets,
     BadShape,
     DataPastEnd,
+    DuplicateName,
     FileTooShort,
     HeaderNotJson,
     HeaderPadding,
@@ -34,9 +35,10 @@ from tinyllm.model.errors import (
     SizeMismatch,
     TrailingBytes,
     UnsupportedDtype,
+    shown,
 )
 from tinyllm.model.source import Source
-from tinyllm.wire.jsontext import JsonError, dump_json, parse_json
+from tinyllm.wire.jsontext import Json, JsonError, dump_json, parse_json
 
 LENGTH_BYTES = 8  # the u64 in front
 ALIGNMENT = 8  # the header is padded to a multiple of this, so that the data is aligned
@@ -89,7 +91,7 @@ def _header_length(source: Source) -> int:
     return length
 
 
-def _parse_header(data: bytes, file: str) -> dict[str, object]:
+def _parse_header(data: bytes, file: str) -> dict[str, Json]:
     """Return the header's object, in the order of its text."""
     if not data.startswith(b"{"):
         raise HeaderPadding(f"the header begins with {data[:1]!r}", file=file)
@@ -98,24 +100,34 @@ def _parse_header(data: bytes, file: str) -> dict[str, object]:
         problem = f"the header, without its padding, ends with {text[-1:]!r}"
         raise HeaderPadding(problem, file=file)
     try:
-        header = parse_json(text, reject_duplicates=True)
+        header: dict[str, Json] = parse_json(text, reject_duplicates=True)
     except JsonError as error:
-        raise HeaderNotJson(f"the header cannot be read: {error}", file=file) from error
-    assert isinstance(header, dict)  # it begins with {
-    return header
+        broken = DuplicateName if _is_json(text) else HeaderNotJson
+        raise broken(f"the header cannot be read: {error}", file=file) from error
+    return header  # an object, since it begins with {
 
 
-def _checked_metadata(metadata: object, file: str) -> dict[str, str]:
+def _is_json(text: bytes) -> bool:
+    """Tell whether a text can be read when a name may stand twice."""
+    try:
+        parse_json(text)
+    except JsonError:
+        return False
+    return True
+
+
+def _checked_metadata(metadata: Json, file: str) -> dict[str, str]:
     """Return __metadata__ when it maps strings to strings."""
     if not isinstance(metadata, dict):
         raise BadMetadata(f"__metadata__ is {_kind(metadata)}", file=file)
     for key, value in metadata.items():
         if not isinstance(value, str):
-            raise BadMetadata(f"__metadata__ has {_kind(value)} for {key!r}", file=file)
+            problem = f"__metadata__ has {_kind(value)} for {shown(repr(key))}"
+            raise BadMetadata(problem, file=file)
     return metadata
 
 
-def _tensor_info(name: str, entry: object, data_begin: int, source: Source) -> TensorInfo:
+def _tensor_info(name: str, entry: Json, data_begin: int, source: Source) -> TensorInfo:
     """Return one entry, checked by itself. Keys that the format does not know are ignored."""
     file = source.name
     if not isinstance(entry, dict):
@@ -125,7 +137,7 @@ def _tensor_info(name: str, entry: object, data_begin: int, source: Source) -> T
             raise BadEntry(f"the entry has no {key}", file=file, tensor=name)
     dtype = entry["dtype"]
     if not isinstance(dtype, str) or dtype not in DTYPE_BYTES:
-        raise UnsupportedDtype(f"dtype is {_shown(dtype)}", file=file, tensor=name)
+        raise UnsupportedDtype(f"dtype is {_quoted(dtype)}", file=file, tensor=name)
     size = DTYPE_BYTES[dtype] * _element_count(entry["shape"], file, name)
     begin, end = _offsets(entry["data_offsets"], file, name)
     if end - begin != size:
@@ -134,10 +146,10 @@ def _tensor_info(name: str, entry: object, data_begin: int, source: Source) -> T
     return TensorInfo(name, dtype, tuple(entry["shape"]), data_begin + begin, data_begin + end)
 
 
-def _element_count(shape: object, file: str, tensor: str) -> int:
+def _element_count(shape: Json, file: str, tensor: str) -> int:
     """Return the product of a shape, stopping before it can grow over 64 bits."""
     if not isinstance(shape, list) or not all(map(_is_size, shape)):
-        raise BadShape(f"shape is {_shown(shape)}", file=file, tensor=tensor)
+        raise BadShape(f"shape is {_quoted(shape)}", file=file, tensor=tensor)
     count = 1
     for size in shape:
         count *= size
@@ -146,13 +158,13 @@ def _element_count(shape: object, file: str, tensor: str) -> int:
     return count
 
 
-def _offsets(offsets: object, file: str, tensor: str) -> tuple[int, int]:
+def _offsets(offsets: Json, file: str, tensor: str) -> tuple[int, int]:
     """Return begin and end, which are a range but perhaps none of this file."""
     if isinstance(offsets, list) and len(offsets) == 2 and all(map(_is_size, offsets)):
         begin, end = offsets
         if begin <= end:
             return begin, end
-    raise BadOffsets(f"data_offsets are {_shown(offsets)}", file=file, tensor=tensor)
+    raise BadOffsets(f"data_offsets are {_quoted(offsets)}", file=file, tensor=tensor)
 
 
 def _check_tiling(infos: Sequence[TensorInfo], data_begin: int, source: Source) -> None:
@@ -161,7 +173,7 @@ def _check_tiling(infos: Sequence[TensorInfo], data_begin: int, source: Source) 
     for info in infos:
         if info.begin != place:
             begin, expected = info.begin - data_begin, place - data_begin
-            problem = f"it starts at data offset {begin}, the last one ended at {expected}"
+            problem = f"it starts at data offset {begin}, the data before it ends at {expected}"
             raise NotTiled(problem, file=source.name, tensor=info.name)
         if info.end > source.length:
             problem = f"it ends at byte {info.end}, the file has {source.length}"
@@ -177,16 +189,15 @@ def _is_size(value: object) -> bool:
     return type(value) is int and 0 <= value < SIZE_LIMIT
 
 
-def _kind(value: object) -> str:
+def _kind(value: Json) -> str:
     """Name the JSON kind of a value."""
     kinds = {dict: "an object", list: "an array", str: "a string", bool: "a boolean"}
     return "null" if value is None else kinds.get(type(value), "a number")
 
 
-def _shown(value: object) -> str:
-    """Show a JSON value in an error, cut to a length that fits a line."""
-    text = dump_json(value)
-    return text if len(text) <= 80 else f"{text[:77]}..."
+def _quoted(value: Json) -> str:
+    """Show a JSON value in a message."""
+    return shown(dump_json(value))
 
 
 def safetensors_bytes(
@@ -197,7 +208,7 @@ def safetensors_bytes(
 
     The tensors lie in the order given. Raises ValueError when a shape and its bytes disagree.
     """
-    header: dict[str, object] = {} if metadata is None else {METADATA: dict(metadata)}
+    header: dict[str, Json] = {} if metadata is None else {METADATA: dict(metadata)}
     chunks, place = [], 0
     for name, (shape, data) in tensors.items():
         chunk = memoryview(data).cast("B")
