@@ -80,6 +80,7 @@ async def _live(
     gc.freeze()
     if started is not None:
         started()
+    threading.Thread(target=server.warm_up, name="warm-up", daemon=True).start()
     await stop.wait()
 
     server.draining = True

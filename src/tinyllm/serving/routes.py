@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from tinyllm.serving.completions import create_completion
@@ -73,7 +73,7 @@ def health(draining: bool, exchange: Exchange) -> Response:
 @cache
 def openapi_document() -> bytes:
     """Return the contract as JSON, made from docs/openapi/openai-subset.v0.yaml."""
-    return (files("tinyllm.serving") / "openapi.v0.json").read_bytes()
+    return Path(__file__).with_name("openapi.v0.json").read_bytes()
 
 
 def _not_found(request: Request, path: str) -> ApiError:

@@ -11,8 +11,10 @@ import os
 import socket
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING, Final
 
 from tinyllm.decoding import ByteTokenizer, SamplerCache
+from tinyllm.engine import Generation, SamplingParams
 from tinyllm.model import LanguageModel, load_model
 from tinyllm.serving.accesslog import AccessLog
 from tinyllm.serving.exchange import Exchange
@@ -20,8 +22,13 @@ from tinyllm.serving.limits import Limits
 from tinyllm.serving.responses import Pending, Response
 from tinyllm.serving.routes import COMPLETIONS, dispatch
 from tinyllm.serving.telemetry import completion_span
-from tinyllm.tracing import ExportConfig, SpanExporter, TraceContext, parent_from_headers
+from tinyllm.tracing import ExportConfig, TraceContext, parent_from_headers
 from tinyllm.wire import Request
+
+if TYPE_CHECKING:
+    from tinyllm.tracing import SpanExporter
+
+WARM_UP_TOKENS: Final = 64  # enough for the generator to make its numbers in blocks
 
 
 class Server:
@@ -58,8 +65,21 @@ class Server:
         """
         model = load_model(Path(model_dir))
         config = ExportConfig.from_env(os.environ if environ is None else environ)
-        exporter = None if config is None else SpanExporter(config)
+        exporter = None
+        if config is not None:
+            from tinyllm.tracing import SpanExporter  # an HTTP client that few servers need
+
+            exporter = SpanExporter(config)
         return cls(model, limits=limits, access_log=access_log, exporter=exporter)
+
+    def warm_up(self) -> None:
+        """Make what the first long answer would wait for: numpy and the generator's tables.
+
+        It takes longer than all the rest of the start, so it happens beside the first requests.
+        """
+        Generation(self.model, self.tokenizer.encode(" "), SamplingParams(WARM_UP_TOKENS)).take(
+            WARM_UP_TOKENS
+        )
 
     def dispatch(self, request: Request, exchange: Exchange) -> Response | Pending:
         """Return the answer to a request (see routes)."""
