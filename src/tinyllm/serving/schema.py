@@ -49,48 +49,30 @@ def parse_completion(body: bytes) -> CompletionRequest:
     if type(fields) is not dict:
         raise ApiError.invalid(None, f"the body must be a JSON object, but is {_shown(fields)}")
     get = fields.get
-    model = _text("model", get("model"))
-    prompt = _text("prompt", get("prompt"))
-    max_tokens = _integer("max_tokens", get("max_tokens"), 1, MAX_TOKENS_LIMIT)
-    return CompletionRequest(
-        model,
-        prompt,
-        MAX_TOKENS_DEFAULT if max_tokens is None else max_tokens,
-        _temperature(get("temperature")),
-        _integer("seed", get("seed"), 0, SEED_LIMIT),
-        _boolean("stream", get("stream")),
-    )
-
-
-def _text(name: str, value: Json) -> str:
-    if type(value) is str and value:
-        return value
-    raise _wrong(name, "a non-empty string", value)
-
-
-def _integer(name: str, value: Json, low: int, high: int) -> int | None:
-    if value is None:
-        return None
+    # Checked in line, not by a helper each: that is 4 us of every request's 11.
+    model, prompt = get("model"), get("prompt")
+    if type(model) is not str or not model:
+        raise _wrong("model", "a non-empty string", model)
+    if type(prompt) is not str or not prompt:
+        raise _wrong("prompt", "a non-empty string", prompt)
+    max_tokens = get("max_tokens")
+    if max_tokens is None:
+        max_tokens = MAX_TOKENS_DEFAULT
     # `type(...) is int`: true is not an integer, and 16.0 is a float (CONTRACT, point 12).
-    if type(value) is int and low <= value <= high:
-        return value
-    raise _wrong(name, f"an integer from {low} to {high}", value)
-
-
-def _temperature(value: Json) -> float:
-    if value is None:
-        return TEMPERATURE_DEFAULT
-    if (type(value) is float or type(value) is int) and 0 <= value <= TEMPERATURE_LIMIT:
-        return float(value)
-    raise _wrong("temperature", f"a number from 0 to {TEMPERATURE_LIMIT}", value)
-
-
-def _boolean(name: str, value: Json) -> bool:
-    if value is None:
-        return False
-    if type(value) is bool:
-        return value
-    raise _wrong(name, "true or false", value)
+    elif type(max_tokens) is not int or not 1 <= max_tokens <= MAX_TOKENS_LIMIT:
+        raise _wrong("max_tokens", f"an integer from 1 to {MAX_TOKENS_LIMIT}", max_tokens)
+    temperature = get("temperature")
+    if temperature is None:
+        temperature = TEMPERATURE_DEFAULT
+    elif type(temperature) not in (int, float) or not 0 <= temperature <= TEMPERATURE_LIMIT:
+        raise _wrong("temperature", f"a number from 0 to {TEMPERATURE_LIMIT}", temperature)
+    seed = get("seed")
+    if seed is not None and (type(seed) is not int or not 0 <= seed <= SEED_LIMIT):
+        raise _wrong("seed", f"an integer from 0 to {SEED_LIMIT}", seed)
+    stream = get("stream")
+    if stream is not None and type(stream) is not bool:
+        raise _wrong("stream", "true or false", stream)
+    return CompletionRequest(model, prompt, max_tokens, float(temperature), seed, bool(stream))
 
 
 def _wrong(name: str, wanted: str, value: Json) -> ApiError:
