@@ -12,7 +12,8 @@ if TYPE_CHECKING:
     from tinyllm.training.bigram import bits_per_byte, count_bigrams, train_bigram
     from tinyllm.training.default_text import default_text
     from tinyllm.training.errors import TrainingError
-    from tinyllm.training.trainer import TrainOptions, train_default_model, train_model
+    from tinyllm.training.options import TrainOptions
+    from tinyllm.training.trainer import train_default_model, train_model
 
 __all__ = [
     "TrainOptions",
@@ -26,7 +27,7 @@ __all__ = [
 ]
 
 _HOMES = {
-    "TrainOptions": "trainer",
+    "TrainOptions": "options",
     "TrainingError": "errors",
     "bits_per_byte": "bigram",
     "count_bigrams": "bigram",

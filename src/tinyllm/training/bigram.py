@@ -19,10 +19,10 @@ import math
 import numpy as np
 import numpy.typing as npt
 
+from tinyllm.training.options import DEFAULT_SMOOTHING, check_smoothing
+
 VOCAB_SIZE = 256  # one token per byte value
 BLOCK_BYTES = 64 * 1024  # its pairs as indexes take 256 KiB: within a core's second-level cache
-DEFAULT_SMOOTHING = 0.01
-MAX_SMOOTHING = 1e6  # far beyond use; keeps every sum finite
 
 Cells = npt.NDArray[np.int64]  # [65536]: a pair's cell is previous + 256 * next
 Counts = npt.NDArray[np.int64]  # [256, 256]: row is the previous byte, column the next
@@ -78,14 +78,13 @@ def train_bigram(counts: Counts, smoothing: float = DEFAULT_SMOOTHING) -> Weight
     """Return log p(next | previous) = log (c + a) / (n + 256 a): float32 [256, 256].
 
     `smoothing` is a. Every entry is finite, and a row that was never seen is uniform.
-    Raises ValueError when smoothing is not above 0 and at most MAX_SMOOTHING.
+    Raises ValueError for a smoothing that options.py does not allow.
     """
-    if not 0 < smoothing <= MAX_SMOOTHING:
-        raise ValueError(f"smoothing is above 0 and at most {MAX_SMOOTHING:g}, not {smoothing:g}")
+    check_smoothing(smoothing)
     totals = counts.sum(axis=1, keepdims=True)
     # Two logarithms, not one of a quotient: the smallest smoothing would round to zero in it.
     weight = np.log(counts + smoothing) - np.log(totals + VOCAB_SIZE * smoothing)
-    return weight.astype(np.float32)
+    return np.asarray(weight, dtype=np.float32)
 
 
 def bits_per_byte(weight: npt.NDArray[np.floating], counts: Counts) -> float:

@@ -15,8 +15,6 @@ from typing import NamedTuple
 
 from tinyllm.training.bigram import Cells, Counts, PairTable
 
-DEFAULT_HOLDOUT = 0.1
-MAX_HOLDOUT = 0.5  # more would be a model of the smaller part
 HEAD_BYTES = 32 * 1024 * 1024  # a stream of up to this is cut at the byte
 SEGMENTS_PER_TAIL = 32  # at most 32 * ln(2) / 0.5 = 45 are alive, of 512 KiB each
 MIN_SEGMENT_BYTES = 256 * 1024  # closing one costs as much as counting half of that

@@ -17,15 +17,17 @@ import numpy.typing as npt
 
 from tinyllm.training.bigram import VOCAB_SIZE, Counts, bits_per_byte, train_bigram
 from tinyllm.training.errors import TrainingError
+from tinyllm.training.holdout import Part
+from tinyllm.training.options import TrainOptions
 from tinyllm.training.tally import Tally
 from tinyllm.wire.jsontext import dump_json
 
-UNIFORM_BITS = 8.0
+UNIFORM_BITS = 8.0  # log2 of 256 bytes
 
 
 @dataclass(frozen=True, slots=True)
 class PartReport:
-    """One part of the text: its size, and the bits per predicted byte under two models.
+    """One part of the text: its size, and what a predicted byte costs under two models.
 
     `pairs` is how many bytes were predicted: all but the first of each text.
     """
@@ -40,11 +42,11 @@ class PartReport:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """A training run; `held_out` is None when there was nothing to hold out."""
+    """A training run; a part without a pair to predict is None."""
 
     bytes: int
     pairs: int
-    train: PartReport
+    train: PartReport | None
     held_out: PartReport | None
     smoothing: float
     holdout: float
@@ -52,65 +54,52 @@ class Report:
 
     def to_json(self) -> str:
         """Return the report as one JSON object."""
-        uniform = {"bits_per_byte": UNIFORM_BITS, "perplexity": 2.0**UNIFORM_BITS}
+        uniform = {"bits_per_byte": UNIFORM_BITS, "perplexity": 2**UNIFORM_BITS}
         return dump_json({**asdict(self), "uniform": uniform})
 
     def to_text(self) -> str:
         """Return the report as a few lines with a table."""
         rate = self.bytes / max(self.seconds, 1e-9) / 1e6
-        return "\n".join(
-            [
-                f"Counted {self.bytes:,} bytes in {self.seconds:.2f} s ({rate:,.0f} MB/s).",
-                "",
-                f"{'bits per byte':<16}{'training':>12}{'held-out':>12}{'perplexity':>13}",
-                *self._rows(),
-                "",
-            ]
-        )
-
-    def _rows(self) -> list[str]:
-        """Return the table's rows; perplexity is that of the held-out part if there is one."""
-        parts = (self.train, self.held_out)
-        models = {
-            "uniform": [UNIFORM_BITS if part else None for part in parts],
-            "order 0": [part.order0_bits_per_byte if part else None for part in parts],
-            "bigram": [part.bits_per_byte if part else None for part in parts],
-        }
-        rows = []
-        for name, (train, held_out) in models.items():
-            bits = train if held_out is None else held_out
-            cells = ["-" if value is None else f"{value:.3f}" for value in (train, held_out)]
-            assert bits is not None  # the training part is always there
-            rows.append(f"{name:<16}{cells[0]:>12}{cells[1]:>12}{2**bits:>13.1f}")
-        return rows
+        parts = {"training": self.train, "held-out": self.held_out}
+        size = f"{self.bytes:,} bytes, {self.pairs:,} pairs"
+        lines = [
+            f"{size} in {self.seconds:.2f} s ({rate:,.0f} MB/s)",
+            "",
+            f"{'bits per byte (perplexity)':<28}{'uniform':>16}{'order 0':>16}{'bigram':>16}",
+        ]
+        for name, part in parts.items():
+            if part is not None:
+                bits = (UNIFORM_BITS, part.order0_bits_per_byte, part.bits_per_byte)
+                cells = "".join(f"{f'{b:.3f} ({2**b:.1f})':>16}" for b in bits)
+                lines.append(f"{f'  {name}, {part.bytes:,} bytes':<28}{cells}")
+        return "\n".join(lines)
 
 
-def make_report(tally: Tally, smoothing: float, holdout: float, seconds: float) -> Report:
+def make_report(tally: Tally, options: TrainOptions, seconds: float) -> Report:
     """Return the report on what was counted; raise TrainingError when that makes no model."""
-    parts = [(part.counts, part.text_bytes) for part in (tally.train, tally.held_out)]
-    trained, _ = parts[0]
-    total_bytes = sum(size for _, size in parts)
-    pairs = int(sum(counts.sum() for counts, _ in parts))
+    parts = (tally.train, tally.held_out)
+    text_bytes = sum(part.text_bytes for part in parts)
+    pairs = sum(int(part.counts.sum()) for part in parts)
+    if text_bytes == 0:
+        raise TrainingError("the text is empty: there is nothing to learn from")
     if pairs == 0:
-        amount = "is empty" if total_bytes == 0 else "has no two bytes in a row"
-        raise TrainingError(f"the text {amount}: there is nothing to learn from")
-    reports = [_part_report(counts, size, trained, smoothing) for counts, size in parts]
-    return Report(total_bytes, pairs, reports[0], reports[1], smoothing, holdout, seconds)
+        raise TrainingError("no text has two bytes in a row: there is no pair to learn from")
+    train, held_out = (_part_report(part, tally.train.counts, options.smoothing) for part in parts)
+    return Report(text_bytes, pairs, train, held_out, options.smoothing, options.holdout, seconds)
 
 
-def _part_report(
-    counts: Counts, text_bytes: int, trained: Counts, smoothing: float
-) -> PartReport | None:
-    """Return one part's figures under the models of the trained counts, None without a pair."""
+def _part_report(part: Part, trained: Counts, smoothing: float) -> PartReport | None:
+    """Return a part's figures under models of the trained counts, None when it has no pair."""
+    counts = part.counts
     pairs = int(counts.sum())
     if pairs == 0:
         return None
     bits = bits_per_byte(train_bigram(trained, smoothing), counts)
     order0_bits = bits_per_byte(order0_log_probabilities(trained, smoothing), counts)
-    return PartReport(text_bytes, pairs, bits, 2**bits, order0_bits, 2**order0_bits)
+    return PartReport(part.text_bytes, pairs, bits, 2**bits, order0_bits, 2**order0_bits)
 
 
 def order0_log_probabilities(counts: Counts, smoothing: float) -> npt.NDArray[np.float64]:
-    """Return log p(next) without looking back, [256], smoothed like the bigram's rows."""
+    """Return log p(next) without a look back, [256], smoothed like the bigram's rows."""
     totals = counts.sum(axis=0)
-    return np.log(totals + smoothing) - np.log(totals.sum() + VOCAB_SIZE * smoothing)
+    return np.asarray(np.log(totals + smoothing) - np.log(totals.sum() + VOCAB_SIZE * smoothing))

@@ -17,7 +17,7 @@ import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import IO
+from typing import Protocol
 
 from tinyllm.training.errors import TrainingError, explain
 
@@ -88,6 +88,13 @@ def _file(path: str) -> Source:
         return Source(path, os.fstat(file.fileno()).st_size, is_stream=is_gzip)
 
 
+class Text(Protocol):
+    """What a stream is read through, compressed or not."""
+
+    def read(self, size: int, /) -> bytes:
+        """Return the next `size` bytes, fewer only at the end."""
+
+
 class MeasuredReader(io.RawIOBase):
     """A raw file that can be asked how it begins, and says how many bytes were read from it."""
 
@@ -122,7 +129,7 @@ class MeasuredReader(io.RawIOBase):
 
 
 @contextmanager
-def open_stream(source: Source) -> Iterator[tuple[IO[bytes], MeasuredReader]]:
+def open_stream(source: Source) -> Iterator[tuple[Text, MeasuredReader]]:
     """Open a stream: its text, uncompressed, and the reader that knows how far it got.
 
     Raises TrainingError, also from within the block, when it cannot be read or its gzip data

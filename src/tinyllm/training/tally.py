@@ -12,16 +12,15 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain
-from typing import IO
 
 from tinyllm.training.bigram import BLOCK_BYTES
 from tinyllm.training.errors import TrainingError
-from tinyllm.training.holdout import HEAD_BYTES, Part, TailWindow, tail_start
-from tinyllm.training.sources import MeasuredReader, Source, naming, open_stream
+from tinyllm.training.holdout import HEAD_BYTES, Part, Segment, TailWindow, tail_start
+from tinyllm.training.sources import MeasuredReader, Source, Text, naming, open_stream
 
 RANGE_BYTES = 16 * 1024 * 1024  # counted in about 40 ms: what a process takes at a time
 
-Progress = Callable[[int], None]  # told how many more stored bytes were read
+Advance = Callable[[int], None]  # told how many more stored bytes were read
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,25 +53,30 @@ class Tally:
     """Both parts of the text, as they are counted."""
 
     def __init__(self, holdout: float) -> None:
-        self._holdout = holdout
+        self.holdout = holdout
         self.train = Part()
         self.held_out = Part()
 
-    def count(self, piece: Piece, progress: Progress) -> None:
+    def count(self, piece: Piece, advance: Advance) -> None:
         """Count one piece; raise TrainingError when it cannot be read to its end."""
         if isinstance(piece, Range):
-            self._count_range(piece, progress)
+            self._count_range(piece, advance)
         else:
-            self._count_stream(piece, progress)
+            self._count_stream(piece, advance)
 
     def count_text(self, text: bytes) -> None:
         """Count a whole text that is in memory."""
-        cut = tail_start(len(text), self._holdout)
+        cut = tail_start(len(text), self.holdout)
         view = memoryview(text)
         self.train.add(view[:cut], cut)
         self.held_out.add(view[max(cut - 1, 0) :], len(text) - cut)
 
-    def _count_range(self, piece: Range, progress: Progress) -> None:
+    def merge(self, train: Segment, held_out: Segment) -> None:
+        """Add what another process counted."""
+        self.train.merge(train)
+        self.held_out.merge(held_out)
+
+    def _count_range(self, piece: Range, advance: Advance) -> None:
         """Read a range in overlapping blocks: each begins with the byte before it."""
         part = self.held_out if piece.is_held_out else self.train
         with naming(piece.path), open(piece.path, "rb", buffering=0) as file:
@@ -88,12 +92,12 @@ class Tally:
                     )
                 part.add(block, new_bytes)
                 place += new_bytes
-                progress(new_bytes)
+                advance(new_bytes)
 
-    def _count_stream(self, source: Source, progress: Progress) -> None:
+    def _count_stream(self, source: Source, advance: Advance) -> None:
         """Read a stream to its end, once."""
         with open_stream(source) as (text, reader):
-            blocks = _blocks(text, reader, progress)
+            blocks = _blocks(text, reader, advance)
             head = _join_up_to(HEAD_BYTES, blocks)
             if len(head) < HEAD_BYTES:
                 self.count_text(head)
@@ -102,7 +106,7 @@ class Tally:
 
     def _count_long_stream(self, blocks: Iterable[bytes]) -> None:
         """Count a stream whose tail begins nobody knows where."""
-        window = TailWindow(self.train, self._holdout)
+        window = TailWindow(self.train, self.holdout)
         context = b""
         for block in blocks:
             window.add(context + block, len(block))
@@ -110,11 +114,11 @@ class Tally:
         window.close(self.held_out)
 
 
-def _blocks(text: IO[bytes], reader: MeasuredReader, progress: Progress) -> Iterator[bytes]:
-    """Yield a stream's text in whole blocks (but for the last), telling the progress below it."""
+def _blocks(text: Text, reader: MeasuredReader, advance: Advance) -> Iterator[bytes]:
+    """Yield a stream's text in blocks, whole but for the last, telling how much was read for it."""
     reported = 0
     while block := text.read(BLOCK_BYTES):
-        progress(reader.bytes_read - reported)
+        advance(reader.bytes_read - reported)
         reported = reader.bytes_read
         yield block
 

@@ -1,0 +1,199 @@
+"""Count pieces in several processes.
+
+Threads would not do: numpy counts under the GIL. A worker is a fresh interpreter (spawned: a
+process that may have threads cannot safely be forked) at the other end of one pipe. It is
+given pieces, answers how far it is, and at the end hands over its two parts, half a megabyte
+each. Two ranges at most are on their way to a worker, so that it need not wait for the next
+one; whatever no worker has room for this process counts itself. So it works while the others
+still start, and none is idle while there is a range left.
+
+A worker whose pipe is closed ends, so none outlives this process however that ends. Ctrl-C
+reaches every process of the terminal's group; workers are started with SIGINT blocked and
+leave it to this one.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from multiprocessing.connection import Connection, wait
+from multiprocessing.process import BaseProcess
+
+from tinyllm.training.errors import TrainingError
+from tinyllm.training.holdout import Segment
+from tinyllm.training.options import MAX_PROCESSES
+from tinyllm.training.progress import Progress
+from tinyllm.training.tally import Piece, Range, Tally
+
+MAX_ON_THE_WAY = 2
+BYTES_PER_PROCESS = 64 * 1024 * 1024  # a worker takes about as long to start as to count this
+ANSWER_BYTES = 4 * 1024 * 1024  # how often a worker says how far it is
+
+# What a worker answers: bytes read, a piece is done (None), it failed, or its two parts.
+Answer = int | None | TrainingError | tuple[Segment, Segment]
+
+
+def available_cores() -> int:
+    """Return how many cores this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def worthwhile_processes(stored_bytes: int) -> int:
+    """Return how many processes a text of this size is worth on this machine."""
+    return max(1, min(available_cores(), MAX_PROCESSES, stored_bytes // BYTES_PER_PROCESS))
+
+
+def count_pieces(pieces: Iterable[Piece], tally: Tally, progress: Progress, processes: int) -> None:
+    """Count all pieces into `tally`; raise TrainingError when one cannot be read."""
+    with _started(processes - 1, tally.holdout) as workers:
+        pipes = []
+        for piece in pieces:
+            if not isinstance(piece, Range) and piece.stored_bytes is None:
+                pipes.append(piece)  # open in this process alone, and read while the others work
+            elif worker := _worker_for(piece, workers, progress):
+                worker.give(piece)
+            else:
+                tally.count(piece, progress.advance)
+        for pipe in pipes:
+            tally.count(pipe, progress.advance)
+        for worker in workers:
+            worker.give(None)
+        for worker in workers:
+            while worker.parts is None:
+                _listen(workers, progress)
+            tally.merge(*worker.parts)
+
+
+class Worker:
+    """A process that counts, as the one that gives it pieces sees it."""
+
+    def __init__(self, connection: Connection, process: BaseProcess) -> None:
+        self.connection = connection
+        self.parts: tuple[Segment, Segment] | None = None  # once it has ended
+        self._process = process
+        self._on_the_way: list[Piece] = []
+
+    def has_room_for(self, piece: Piece) -> bool:
+        """Tell whether the piece would soon be counted; nobody knows how long a stream takes."""
+        if not isinstance(piece, Range) or any(not isinstance(p, Range) for p in self._on_the_way):
+            return not self._on_the_way
+        return len(self._on_the_way) < MAX_ON_THE_WAY
+
+    def give(self, piece: Piece | None) -> None:
+        """Send a piece, or None: there are no more. Raises TrainingError when it has died."""
+        try:
+            self.connection.send(piece)
+        except OSError as error:
+            raise self._died() from error
+        if piece is not None:
+            self._on_the_way.append(piece)
+
+    def take_answers(self, progress: Progress) -> None:
+        """Take what it has answered by now; raise TrainingError when it failed or died."""
+        while self.parts is None and self.connection.poll():
+            try:
+                answer: Answer = self.connection.recv()
+            except (EOFError, OSError) as error:
+                raise self._died() from error
+            if isinstance(answer, TrainingError):
+                raise answer
+            if isinstance(answer, int):
+                progress.advance(answer)
+            elif answer is None:
+                self._on_the_way.pop(0)
+            else:
+                self.parts = answer
+
+    def _died(self) -> TrainingError:
+        self._process.join()
+        return TrainingError(f"a worker process died (exit code {self._process.exitcode})")
+
+    def end(self) -> None:
+        """End the process, whatever it is doing."""
+        self.connection.close()
+        self._process.terminate()
+        self._process.join()
+
+
+def _worker_for(piece: Piece, workers: Sequence[Worker], progress: Progress) -> Worker | None:
+    """Return a worker with room for the piece, None if this process shall count it itself."""
+    for worker in workers:
+        worker.take_answers(progress)
+    while True:
+        for worker in workers:
+            if worker.has_room_for(piece):
+                return worker
+        if isinstance(piece, Range) or not workers:
+            return None
+        # This process must not lose itself in a long stream while the others wait for ranges.
+        _listen(workers, progress)
+
+
+def _listen(workers: Sequence[Worker], progress: Progress) -> None:
+    """Wait for an answer, and take all that there are."""
+    wait([worker.connection for worker in workers if worker.parts is None])
+    for worker in workers:
+        worker.take_answers(progress)
+
+
+@contextmanager
+def _started(count: int, holdout: float) -> Iterator[list[Worker]]:
+    """Start workers, and end them when the block is left."""
+    workers: list[Worker] = []
+    context = multiprocessing.get_context("spawn")
+    try:
+        for _ in range(count):
+            ours, theirs = context.Pipe()
+            process = context.Process(target=work, args=(theirs, holdout), daemon=True)
+            before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # is inherited
+            try:
+                process.start()
+            finally:
+                signal.pthread_sigmask(signal.SIG_SETMASK, before)
+            theirs.close()
+            workers.append(Worker(ours, process))
+        yield workers
+    finally:
+        for worker in workers:
+            worker.end()
+
+
+def work(connection: Connection, holdout: float) -> None:
+    """Be a worker: count what comes through the pipe, until None or until nobody is there."""
+    with suppress(EOFError, BrokenPipeError, ConnectionResetError):
+        try:
+            _count_all(connection, Tally(holdout))
+        except TrainingError as error:
+            connection.send(error)
+
+
+def _count_all(connection: Connection, tally: Tally) -> None:
+    """Count piece after piece, then send both parts."""
+    while (piece := connection.recv()) is not None:
+        answers = _Answers(connection)
+        tally.count(piece, answers.advance)
+        answers.flush()
+        connection.send(None)
+    connection.send((tally.train.take(), tally.held_out.take()))
+
+
+class _Answers:
+    """Gathers a worker's progress into answers that are few enough."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._bytes = 0
+
+    def advance(self, count: int) -> None:
+        self._bytes += count
+        if self._bytes >= ANSWER_BYTES:
+            self.flush()
+
+    def flush(self) -> None:
+        self._connection.send(self._bytes)
+        self._bytes = 0
