@@ -113,13 +113,6 @@ COMMON = (
 # Facts that differ from one request to the next.
 SINGULAR = (
     Attribute(
-        "gen_ai.request.seed",
-        Type.INT,
-        "seed",
-        Source.GEN_AI,
-        "`seed`; a string from 2^63 on, which OTLP's int64 cannot hold",
-    ),
-    Attribute(
         "gen_ai.usage.input_tokens", Type.INT, "input_tokens", Source.GEN_AI, "`prompt_tokens`"
     ),
     Attribute(
@@ -131,6 +124,20 @@ SINGULAR = (
     ),
     Attribute("gen_ai.response.id", Type.STRING, "response_id", Source.GEN_AI, "`cmpl-...`"),
     Attribute(
+        "tinyllm.time_to_first_token",
+        Type.DOUBLE,
+        "time_to_first_token",
+        Source.OURS,
+        "seconds from the request's head to the first token written",
+    ),
+    Attribute(
+        "gen_ai.request.seed",
+        Type.INT,
+        "seed",
+        Source.GEN_AI,
+        "`seed`; a string from 2^63 on, which OTLP's int64 cannot hold",
+    ),
+    Attribute(
         "http.request.header.x-request-id",
         Type.STRINGS,
         "request_ids",
@@ -138,13 +145,6 @@ SINGULAR = (
         "the `X-Request-Id` that was echoed",
     ),
     Attribute("url.query", Type.STRING, "query", Source.HTTP, "what followed `?` in the target"),
-    Attribute(
-        "tinyllm.time_to_first_token",
-        Type.DOUBLE,
-        "time_to_first_token",
-        Source.OURS,
-        "seconds from the request's head to the first token written",
-    ),
 )
 
 ATTRIBUTES = COMMON + SINGULAR

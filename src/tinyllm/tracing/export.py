@@ -21,11 +21,13 @@ import time
 from collections import Counter, deque
 from itertools import count
 
+from tinyllm.tracing.body import BodyWriter
 from tinyllm.tracing.completion import CompletionSpan
 from tinyllm.tracing.config import ExportConfig, traces_url
-from tinyllm.tracing.encoding import SpanEncoder, body_of
+from tinyllm.tracing.encoding import SpanEncoder
 from tinyllm.tracing.ids import SPAN_ID_BYTES, TRACE_ID_BYTES, random_hex
 from tinyllm.tracing.transport import Accepted, Collector, Refused, Unavailable
+from tinyllm.wire.jsontext import JsonError
 
 log = logging.getLogger("tinyllm.tracing")
 
@@ -64,6 +66,7 @@ class SpanExporter:
         self._config = config
         self._collector = Collector(config)
         self._encoder = SpanEncoder()
+        self._writer = BodyWriter(config.resource)
         self._queue: deque[CompletionSpan] = deque()
         self._limit = config.max_queue_size  # 0 once closed
         self._batch_size = config.max_batch_size
@@ -155,28 +158,36 @@ class SpanExporter:
         records = [queue.popleft() for _ in range(min(len(queue), self._batch_size))]
         self._in_hand = len(records)
         try:
-            if spans := self._written(records):
-                self._deliver(body_of(self._config.resource, spans), len(spans))
+            self._write(records)
+            with self._writer.finish() as body:
+                if self._writer.spans:
+                    self._deliver(body, self._writer.spans)
         except Exception:  # a fault of ours must not end the thread
             log.exception("a batch of spans could not be exported")
             self._losses["in a fault of the exporter"] += len(records)
         self._in_hand = 0
         return len(records)
 
-    def _written(self, records: list[CompletionSpan]) -> list[str]:
-        """Return the text of each span that is to be kept."""
-        sampler, encode = self._config.sampler, self._encoder.encode
-        spans = []
-        for number, record in enumerate(records, start=1):
-            parent = record.parent
-            trace_id = random_hex(TRACE_ID_BYTES) if parent is None else parent.trace_id
-            if sampler is None or sampler.keeps(parent, trace_id):
-                spans.append(encode(record, trace_id, random_hex(SPAN_ID_BYTES)))
-            if number % SLICE == 0:
-                time.sleep(0)  # a thread that waits for the interpreter gets it
-        return spans
+    def _write(self, records: list[CompletionSpan]) -> None:
+        """Write the spans that are to be kept into a new body."""
+        self._writer.clear()
+        for start in range(0, len(records), SLICE):
+            encoded = map(self._encoded, records[start : start + SLICE])
+            self._writer.add([span for span in encoded if span is not None])
+            time.sleep(0)  # a thread that waits for the interpreter gets it
 
-    def _deliver(self, body: bytes, size: int) -> None:
+    def _encoded(self, record: CompletionSpan) -> str | None:
+        parent, sampler = record.parent, self._config.sampler
+        trace_id = random_hex(TRACE_ID_BYTES) if parent is None else parent.trace_id
+        if sampler is not None and not sampler.keeps(parent, trace_id):
+            return None
+        try:
+            return self._encoder.encode(record, trace_id, random_hex(SPAN_ID_BYTES))
+        except JsonError as problem:
+            self._lose(1, "that cannot be written", str(problem))
+            return None
+
+    def _deliver(self, body: memoryview, size: int) -> None:
         """Post a batch until it is accepted or refused, or until no time is left for it."""
         give_up = time.monotonic() + self._config.export_timeout
         for attempt in count():
@@ -216,7 +227,9 @@ class SpanExporter:
     def _report_overflow(self) -> None:
         if self._overflow and not self._overflow_said:
             self._overflow_said = True
-            log.warning("spans lost: the queue of %d is full; they are counted", self._limit)
+            log.warning(
+                "spans lost: the queue of %d is full; they are counted", self._config.max_queue_size
+            )
 
 
 def _cut(record: CompletionSpan) -> None:

@@ -76,7 +76,7 @@ def otlp_json(resource: str | Mapping[str, AttrValue], *spans: Span) -> str:
     attributes = {"service.name": resource} if isinstance(resource, str) else resource
     scope_spans: dict[str, Json] = {"scope": SCOPE, "spans": [_span(span) for span in spans]}
     resource_spans: dict[str, Json] = {
-        "resource": {"attributes": [_attribute(*item) for item in attributes.items()]},
+        "resource": {"attributes": [attribute_message(*item) for item in attributes.items()]},
         "scopeSpans": [scope_spans],
     }
     return dump_json({"resourceSpans": [resource_spans]})
@@ -104,7 +104,8 @@ def non_finite_name(value: float) -> str:
     return "Infinity" if value > 0 else "-Infinity"
 
 
-def _attribute(key: str, value: AttrValue) -> dict[str, Json]:
+def attribute_message(key: str, value: AttrValue) -> dict[str, Json]:
+    """Return an attribute as the message KeyValue."""
     return {"key": key, "value": any_value(value)}
 
 
@@ -119,7 +120,7 @@ def _span(span: Span) -> dict[str, Json]:
     message["kind"] = KIND_SERVER
     message["startTimeUnixNano"] = str(span.start_unix_nano)
     message["endTimeUnixNano"] = str(span.end_unix_nano)
-    message["attributes"] = [_attribute(key, value) for key, value in span.attributes]
+    message["attributes"] = [attribute_message(key, value) for key, value in span.attributes]
     message["events"] = [
         {"timeUnixNano": str(event.unix_nano), "name": event.name} for event in span.events
     ]

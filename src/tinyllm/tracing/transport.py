@@ -80,7 +80,7 @@ class Collector:
             else http.client.HTTPConnection(host, url.port)
         )
 
-    def post(self, body: bytes, timeout: float) -> Answer:
+    def post(self, body: bytes | memoryview, timeout: float) -> Answer:
         """Send one body and return what the answer means, within `timeout` seconds."""
         if self._gzip:
             body = gzip.compress(body, GZIP_LEVEL)
