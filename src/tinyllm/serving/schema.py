@@ -40,10 +40,11 @@ class CompletionRequest(NamedTuple):
 def parse_completion(body: bytes) -> CompletionRequest:
     """Return the request that a body spells, or raise the ApiError (400) that names its fault.
 
-    `null` means "not given" for the optional fields; unknown fields are ignored.
+    `null` means "not given" for the optional fields. Unknown fields are ignored, even if they
+    hold a 1e400: hence `allow_overflow`, after which each known field checks its own range.
     """
     try:
-        fields = parse_json(body)
+        fields = parse_json(body, allow_overflow=True)
     except JsonError as error:
         raise ApiError.invalid(None, f"the body is not valid JSON: {error}") from None
     if type(fields) is not dict:
@@ -83,8 +84,11 @@ def _wrong(name: str, wanted: str, value: Json) -> ApiError:
 def _shown(value: Json) -> str:
     """Return a value as JSON, cut where it gets long."""
     if type(value) is int and abs(value) >= 10**SHOWN_CHARACTERS:
-        return f"an integer of about {value.bit_length() * 3 // 10} digits"
-    text = dump_json(value)
+        return f"an integer of about {value.bit_length() * 30103 // 100_000} digits"
+    try:
+        text = dump_json(value)
+    except JsonError:  # an infinity, here or deeper inside
+        return "a value with a number out of range"
     return text if len(text) <= SHOWN_CHARACTERS else f"{text[:SHOWN_CHARACTERS]}..."
 
 

@@ -38,12 +38,18 @@ class JsonError(ValueError):
 
 
 def parse_json(
-    text: bytes | str, *, reject_duplicates: bool = False, max_depth: int = MAX_DEPTH
+    text: bytes | str,
+    *,
+    reject_duplicates: bool = False,
+    allow_overflow: bool = False,
+    max_depth: int = MAX_DEPTH,
 ) -> Any:  # noqa: ANN401  (the value has whatever shape the text has)
     """Return the value of one whole JSON text; bytes are UTF-8.
 
     Numbers with a point or an exponent are float, others int. Of two equal keys the last wins,
-    or with `reject_duplicates` the text is refused. Raises JsonError, and nothing else.
+    or with `reject_duplicates` the text is refused. A number too large for a float is refused, or
+    with `allow_overflow` an infinity, for callers that check their own ranges and ignore the rest.
+    Raises JsonError, and nothing else.
     """
     if not isinstance(text, str):
         text = _decode(text)
@@ -53,7 +59,7 @@ def parse_json(
         _check_depth(text, max_depth)
     if "\\u" in text and _SURROGATE_ESCAPE.search(text) is not None:
         _check_pairs(text)
-    decoder = _UNIQUE_KEYS if reject_duplicates else _LAST_KEY_WINS
+    decoder = _DECODERS[reject_duplicates, allow_overflow]
     try:
         return decoder.decode(text)
     except json.JSONDecodeError as error:
@@ -156,8 +162,14 @@ def _escape(found: re.Match[str]) -> str:
     return f"\\u{code:04x}"
 
 
-_LAST_KEY_WINS = json.JSONDecoder(parse_float=_finite, parse_constant=_refuse_constant)
-_UNIQUE_KEYS = json.JSONDecoder(
-    parse_float=_finite, parse_constant=_refuse_constant, object_pairs_hook=_unique
-)
+# By (reject_duplicates, allow_overflow).
+_DECODERS = {
+    (unique, overflow): json.JSONDecoder(
+        parse_float=None if overflow else _finite,
+        parse_constant=_refuse_constant,
+        object_pairs_hook=_unique if unique else None,
+    )
+    for unique in (False, True)
+    for overflow in (False, True)
+}
 _ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
