@@ -1,1 +1,1 @@
-"""Placeholder until the layer lands."""
+"""Grade any OpenAI-compatible server, or the `wire` server, by its bytes on the wire."""

@@ -1,0 +1,60 @@
+"""Read JSON as strictly as RFC 8259 writes it, and say at which byte it is broken.
+
+The standard library's reader is lenient in four ways that hide a server's faults: it takes NaN
+and Infinity, half a surrogate pair, two members of one name, and it reports places in characters.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import NoReturn
+
+
+class JsonBroken(ValueError):
+    """These bytes are no JSON text; `offset` is the byte where that shows."""
+
+    def __init__(self, reason: str, offset: int) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.offset = offset
+
+
+def read_json(data: bytes) -> object:
+    """Return the value of one whole JSON text. Raises JsonBroken."""
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise JsonBroken(f"not UTF-8 ({error.reason})", error.start) from None
+    try:
+        value = json.loads(text, parse_constant=_no_constant, object_pairs_hook=_unique)
+    except json.JSONDecodeError as error:
+        raise JsonBroken(error.msg, len(text[: error.pos].encode())) from None
+    except (_Rule, RecursionError) as error:
+        raise JsonBroken(str(error), 0) from None
+    if has_lone_surrogate(value):
+        raise JsonBroken("half of a surrogate pair: not a character", data.find(b"\\u"))
+    return value
+
+
+def has_lone_surrogate(value: object) -> bool:
+    """Whether any string in the value holds a code point that is no character."""
+    if isinstance(value, str):
+        return any("\ud800" <= character <= "\udfff" for character in value)
+    if isinstance(value, dict):
+        return any(has_lone_surrogate(part) for pair in value.items() for part in pair)
+    return isinstance(value, list) and any(map(has_lone_surrogate, value))
+
+
+class _Rule(ValueError):
+    """A rule that the standard library's reader lets pass."""
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise _Rule(f"{name} is not JSON")
+
+
+def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    members = dict(pairs)
+    if len(members) != len(pairs):
+        raise _Rule("an object has two members of one name")
+    return members
