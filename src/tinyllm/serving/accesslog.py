@@ -1,24 +1,19 @@
-"""One line per request, as text or JSON, written by a thread of its own.
+"""One line per request, as text or JSON.
 
-The loop only formats a line (about a microsecond) and puts it into a list; the thread takes
-the whole list and writes it with one call. A reader that is slow, or stuck, therefore delays
-no answer: beyond a bound lines are dropped, and the log says how many.
+The loop only formats a line, a few microseconds; lines.py writes it.
 """
 
 from __future__ import annotations
 
-import threading
 import time
-from collections import deque
 from collections.abc import Callable
 from typing import IO, Final
 
 from tinyllm.serving.exchange import Exchange
+from tinyllm.serving.lines import LineWriter
 from tinyllm.tracing import random_hex
 from tinyllm.wire import Json, dump_json, json_string
 
-MAX_LINES: Final = 100_000  # waiting to be written: some 20 MB
-GATHER_SECONDS: Final = 0.05  # lines of this time leave together
 SECOND: Final = 1_000_000_000  # nanoseconds
 
 Format = Callable[[Exchange], str]
@@ -83,52 +78,16 @@ def json_line(exchange: Exchange) -> str:
 
 
 class AccessLog:
-    """Writes lines to a text stream from a thread of its own."""
+    """Tells a text stream of every exchange that is over."""
 
     def __init__(self, stream: IO[str], line: Format = text_line) -> None:
-        self._stream = stream
+        self._writer = LineWriter(stream, "access log")
         self._line = line
-        self._lines: deque[str] = deque()  # its two ends may be used by two threads
-        self._dropped = 0
-        self._filled = threading.Event()
-        self._closing = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="access-log", daemon=True)
-        self._thread.start()
 
     def write(self, exchange: Exchange) -> None:
-        """Format a line and leave it for the thread."""
-        lines = self._lines
-        if len(lines) >= MAX_LINES:
-            self._dropped += 1
-            return
-        lines.append(self._line(exchange))
-        if len(lines) == 1:  # the thread sleeps only after it saw none
-            self._filled.set()
+        """Format a line and leave it for the writer's thread."""
+        self._writer.write(self._line(exchange))
 
     def close(self, timeout: float) -> None:
         """Write what is left, but wait no longer than `timeout` seconds for a stuck reader."""
-        self._closing.set()
-        self._filled.set()
-        self._thread.join(timeout)
-
-    def _run(self) -> None:
-        while not self._closing.is_set():
-            self._filled.wait()
-            self._filled.clear()
-            while self._lines:
-                self._closing.wait(GATHER_SECONDS)
-                if not self._write_lines():
-                    return
-
-    def _write_lines(self) -> bool:
-        """Write what has gathered; False when nobody reads the log any more."""
-        lines = [self._lines.popleft() for _ in range(len(self._lines))]
-        if self._dropped:
-            lines.append(f"access log: {self._dropped} lines dropped, the reader is too slow\n")
-            self._dropped = 0
-        try:
-            self._stream.write("".join(lines))
-            self._stream.flush()
-        except (OSError, ValueError):
-            return False
-        return True
+        self._writer.close(timeout)

@@ -17,9 +17,10 @@ from typing import Final
 
 from tinyllm.model import CheckpointError
 from tinyllm.serving.accesslog import AccessLog, json_line, text_line
-from tinyllm.serving.lifecycle import GRACE_SECONDS
+from tinyllm.serving.lifecycle import FLUSH_SECONDS, GRACE_SECONDS
 from tinyllm.serving.lifecycle import run as run_server
 from tinyllm.serving.limits import Limits
+from tinyllm.serving.lines import LineHandler, LineWriter
 from tinyllm.serving.server import Server
 
 DEFAULT_PORT: Final = 8000
@@ -113,15 +114,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Serve as the arguments say; return the exit code."""
-    logging.basicConfig(format="%(levelname)s %(name)s: %(message)s", level=logging.INFO)
+    errors = LineWriter(sys.stderr, "log")
+    logging.basicConfig(
+        format="%(asctime)s %(levelname)s %(name)s: %(message)s",
+        level=logging.INFO,
+        handlers=[LineHandler(errors)],
+    )
     try:
         model_dir = args.model_dir or default_model_dir()
         if args.workers > 1:
             return _run_group(args, model_dir)
         return _run_one(args, model_dir)
     except (CheckpointError, OSError) as error:
-        print(f"tl-serve: {_reason(error)}", file=sys.stderr)
+        errors.write(f"tl-serve: {_reason(error)}\n")
         return 1
+    finally:
+        errors.close(FLUSH_SECONDS)
 
 
 def _run_one(args: argparse.Namespace, model_dir: Path) -> int:
