@@ -1,0 +1,135 @@
+"""The fast text of a span says what the reference form says, for every combination of facts."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tinyllm.tracing import AttrValue, CompletionSpan, TraceContext, encoding, otlp_json
+from tinyllm.tracing.attributes import span_of
+from tinyllm.tracing.body import BodyWriter
+from tinyllm.tracing.encoding import SpanEncoder
+from tinyllm.wire.jsontext import JsonError
+from tracing.official import parsed
+from tracing.records import EVERYTHING, PARENT_ID, SPAN_ID, START, TRACE_ID, bare, record
+
+RESOURCE: dict[str, AttrValue] = {"service.name": "é", "process.pid": 7}
+
+
+def reference(span: CompletionSpan) -> Any:
+    body = json.loads(otlp_json("s", span_of(span, TRACE_ID, SPAN_ID)))
+    return body["resourceSpans"][0]["scopeSpans"][0]["spans"][0]
+
+
+def assert_same(encoder: SpanEncoder, span: CompletionSpan) -> None:
+    for _ in range(2):  # written, then taken from what was kept
+        assert json.loads(encoder.encode(span, TRACE_ID, SPAN_ID)) == reference(span)
+
+
+@pytest.mark.parametrize("fact", EVERYTHING)
+def test_each_fact_alone_and_each_fact_missing(fact: str) -> None:
+    encoder = SpanEncoder()
+    assert_same(encoder, record())
+    if fact != "start_unix_nano":
+        assert_same(encoder, bare(**{fact: EVERYTHING[fact]}))
+        assert_same(encoder, record(**{fact: getattr(bare(), fact)}))
+
+
+@pytest.mark.parametrize(
+    ("fact", "values"),
+    [
+        ("status", [200, 400, 499, 500, 503]),
+        ("error", ["client_gone", "SamplingError"]),
+        ("method", ["GET", "BREW", 'A"B']),
+        ("model", ["a", 'é"\\\n\u2028\x7f', "\U0001f600"]),
+        ("max_tokens", [1, 4096]),
+        ("temperature", [0, 0.0, 1e-300, 2, math.inf, math.nan]),
+        ("seed", [0, 2**63 - 1, 2**63, 2**64 - 1]),
+        ("stream", [False, True]),
+        ("finish_reason", ["stop", "length"]),
+        ("host", ["h", "[::1]:1", "h:x"]),
+        ("client_address", ["::1"]),
+        ("user_agent", ['"', "\x80\xff"]),
+        ("query", ["", '"&é']),
+        ("http_version", ["1.0"]),
+        ("path", ["/v1/other"]),
+        ("request_id", ['"', "x" * 128]),
+        ("response_id", ['"']),
+        ("input_tokens", [0, 1]),
+        ("output_tokens", [0, 1]),
+        ("first_token_ns", [0, 1, 10**12]),
+        ("duration_ns", [0, 10**15]),
+        ("parent", [TraceContext(TRACE_ID, PARENT_ID, 0), TraceContext(TRACE_ID, PARENT_ID, 255)]),
+    ],
+)
+def test_one_encoder_tells_all_values_apart(fact: str, values: list[object]) -> None:
+    encoder = SpanEncoder()
+    for value in values:
+        assert_same(encoder, record(**{fact: value}))
+        assert_same(encoder, bare(**{fact: value}))
+
+
+TEXTS = st.none() | st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
+COUNTS = st.none() | st.integers(0, 2**64 - 1)
+FACTS = st.fixed_dictionaries(
+    {},
+    optional={
+        "parent": st.none() | st.just(EVERYTHING["parent"]),
+        "status": st.none() | st.integers(200, 599),
+        "temperature": st.none() | st.floats(allow_nan=False) | st.integers(0, 2),
+        "stream": st.none() | st.booleans(),
+        **dict.fromkeys(("max_tokens", "seed", "first_token_ns"), COUNTS),
+        **{name: COUNTS.map(lambda n: n and n >> 1) for name in ("input_tokens", "output_tokens")},
+        **dict.fromkeys(("model", "error", "user_agent", "query", "request_id", "host"), TEXTS),
+    },
+)
+ENCODER = SpanEncoder()
+
+
+@given(FACTS)
+def test_fast_form_equals_the_reference(facts: dict[str, Any]) -> None:
+    assert_same(ENCODER, bare(**facts))
+
+
+def test_what_is_kept_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(encoding, "MAX_COMBINATIONS", 3)
+    encoder = SpanEncoder()
+    for number in range(20):
+        assert_same(encoder, record(model=f"m{number}"))
+        assert len(encoder._kept) <= 3
+
+
+def test_a_string_without_utf8_form_is_an_error() -> None:
+    with pytest.raises(JsonError, match="surrogate"):
+        SpanEncoder().encode(record(model="\ud800"), TRACE_ID, SPAN_ID)
+
+
+@pytest.mark.parametrize("sizes", [[1], [3, 2], [0, 1, 0, 2], []])
+def test_a_body_of_several_slices_is_the_reference_body(sizes: list[int]) -> None:
+    writer, encoder = BodyWriter(RESOURCE), SpanEncoder()
+    for repeat in range(2):  # the second body overwrites the first, which was as long
+        names = iter(f"m{repeat}{number}" for number in range(10))
+        spans = [[record(model=next(names)) for _ in range(size)] for size in sizes]
+        writer.clear()
+        for piece in spans:
+            writer.add([encoder.encode(span, TRACE_ID, SPAN_ID) for span in piece])
+        assert writer.spans == sum(sizes)
+        wanted = otlp_json(RESOURCE, *(span_of(s, TRACE_ID, SPAN_ID) for p in spans for s in p))
+        with writer.finish() as body:
+            assert json.loads(bytes(body)) == json.loads(wanted)
+
+
+def test_a_long_body_then_a_short_one() -> None:
+    writer = BodyWriter(RESOURCE)
+    for count in (100, 1):
+        writer.clear()
+        writer.add([SpanEncoder().encode(record(), TRACE_ID, SPAN_ID)] * count)
+        with writer.finish() as body:
+            (resource_spans,) = parsed(bytes(body)).resource_spans
+        assert len(resource_spans.scope_spans[0].spans) == count
+        assert resource_spans.scope_spans[0].spans[-1].start_time_unix_nano == START
