@@ -71,11 +71,12 @@ class CompletionSpan:
     def error_type(self) -> str | None:
         """What makes this an error by the HTTP conventions ("Status"), or None if nothing does.
 
-        For a server a 4xx is not an error; a 5xx is, and so is an answer that was cut off.
+        For a server a 4xx is never an error; a 5xx is, and so is an answer that was cut off.
         """
-        if self.error is None and self.status is not None and self.status >= 500:
-            return str(self.status)
-        return self.error
+        status = self.status or 0
+        if 400 <= status < 500:
+            return None
+        return str(status) if status >= 500 and self.error is None else self.error
 
     @property
     def abandoned(self) -> bool | None:
