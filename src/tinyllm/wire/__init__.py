@@ -1,9 +1,9 @@
 """HTTP/1.1, JSON and Server-Sent Events as bytes and values; no sockets, no event loop.
 
-    errors <- grammar <- buffer <- head <- request      bytes to a Request, or the rule it breaks
-                         grammar <- response            a response to bytes
-                                    jsontext            JSON text to values and back
-                                    sse                 payloads to an event stream and back
+    errors, grammar <- buffer, request <- head <- parser    bytes to a Request, or the broken rule
+            grammar <- response                             a response to bytes
+                       jsontext                             JSON text to values and back
+                       sse                                  payloads to a stream of events and back
 
 Only `tinyllm.wire.__main__`, the `wire` server, touches a socket.
 """
@@ -32,16 +32,16 @@ from tinyllm.wire.errors import (
     TransferCodingUnsupported,
 )
 from tinyllm.wire.jsontext import Json, JsonError, dump_json, json_string, parse_json
-from tinyllm.wire.request import (
+from tinyllm.wire.parser import (
     CONTINUE,
     MAX_BODY_BYTES,
     MAX_HEAD_BYTES,
     ByteReader,
     ParserState,
-    Request,
     RequestParser,
     read_request,
 )
+from tinyllm.wire.request import Request
 from tinyllm.wire.response import (
     REASON_PHRASES,
     ByteWriter,

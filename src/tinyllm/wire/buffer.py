@@ -1,8 +1,10 @@
 """The bytes of one connection that no request has taken yet.
 
-It remembers how far it has searched for the end of a head, so that reading is linear in the bytes
-however they arrive: each byte is looked at a fixed number of times, and bytes leave only at the
-front, which `bytearray` does without moving the rest.
+It remembers how far it has looked, so that reading is linear in the bytes however they arrive. A
+head can end, or break a line, only where an LF arrives, so bytes without one are not looked at
+until it does. What comes in one piece, as most requests do, is kept as it came, without a copy;
+only what must grow or shrink becomes a `bytearray`, which drops bytes at its front without moving
+the rest.
 """
 
 from __future__ import annotations
@@ -10,39 +12,45 @@ from __future__ import annotations
 from tinyllm.wire.errors import BadLineEnd, HeadTooLarge, TooManyEmptyLines
 from tinyllm.wire.grammar import BARE_LINE_END, EMPTY_LINES
 
-_CR = 0x0D
+_CR, _LF = 0x0D, 0x0A
 
 
 class ReceiveBuffer:
-    """Bytes in at the back, whole heads and bodies out at the front.
+    """Bytes in at the back, whole requests out at the front; `data` is what is held."""
 
-    `data` is the bytes themselves: the parser reads a head in place, and then drops it.
-    """
-
-    __slots__ = ("_checked", "_empty_bytes", "_max_head_bytes", "_searched", "data")
+    __slots__ = ("_checked", "_empty_bytes", "_max_head_bytes", "data", "unchecked_line")
 
     def __init__(self, max_head_bytes: int) -> None:
-        self.data = bytearray()
+        self.data: bytes | bytearray = b""
+        self.unchecked_line = False  # an LF came, or too much without one: worth a look for a head
         self._max_head_bytes = max_head_bytes
-        self._searched = 0  # no LF has to be looked for before this offset
         self._checked = 0  # all line ends before this offset are CRLF, and no head ends before it
-        self._empty_bytes = 0  # of the empty lines dropped since the last head
+        self._empty_bytes = 0  # of the empty lines dropped since the last request
+
+    def append(self, data: bytes) -> None:
+        """Take bytes at the back."""
+        held = self.data
+        if not held:
+            self.data = held = bytes(data)
+        elif isinstance(held, bytearray):
+            held += data
+        else:
+            self.data = held = bytearray(held)
+            held += data
+        if _LF in data or len(held) > self._max_head_bytes:
+            self.unchecked_line = True
 
     def maybe_find_head(self) -> int | None:
         """Return the length of the head at the front, empty line included; None for "not yet".
 
+        To be called while `unchecked_line` is set; without an unchecked line the answer is None.
         Empty lines before it are dropped (RFC 9112, section 2.2: a server "SHOULD ignore at least
         one empty line"). Raises HeadTooLarge as soon as there are more bytes than a head may have,
         BadLineEnd at a bare CR or LF, and TooManyEmptyLines.
         """
-        data = self.data
-        if data.find(b"\n", self._searched) < 0:  # a head cannot end, nor break a line, without one
-            if len(data) <= self._max_head_bytes:
-                self._searched = len(data)
-                return None
-        elif data[0] == _CR:
+        if self.data[0] == _CR:
             self._drop_empty_lines()
-        end = data.find(b"\r\n\r\n", max(self._checked - 3, 0)) + 4
+        end = self.data.find(b"\r\n\r\n", self._checked and self._checked - 3) + 4
         if 4 <= end <= self._max_head_bytes:
             return end
         self._check_unfinished()
@@ -52,39 +60,53 @@ class ReceiveBuffer:
         found = EMPTY_LINES.match(self.data)
         if found is None:
             return
-        del self.data[: found.end()]
-        self._searched = self._checked = 0
-        self._empty_bytes += found.end()
-        if self._empty_bytes > self._max_head_bytes:
+        empty_bytes = self._empty_bytes + found.end()
+        self._drop(found.end())
+        self._empty_bytes = empty_bytes
+        if empty_bytes > self._max_head_bytes:
             raise TooManyEmptyLines(
                 f"more than {self._max_head_bytes} bytes of empty lines before the request line"
             )
 
     def _check_unfinished(self) -> None:
         """Refuse a head that no further bytes can mend."""
-        bare = BARE_LINE_END.search(self.data, max(self._checked - 1, 0), self._max_head_bytes)
+        data = self.data
+        bare = BARE_LINE_END.search(data, max(self._checked - 1, 0), self._max_head_bytes)
         if bare is not None:
-            raise bare_line_end(self.data, bare.start())
-        if len(self.data) > self._max_head_bytes:
+            raise bare_line_end(data, bare.start())
+        if len(data) > self._max_head_bytes:
             raise HeadTooLarge(
                 f"the request line and the fields are over {self._max_head_bytes} bytes"
             )
-        self._searched = self._checked = len(self.data)
+        self._checked = len(data)
+        self.unchecked_line = False
 
-    def drop(self, length: int) -> None:
-        """Forget `length` bytes at the front: the head that `maybe_find_head` found."""
-        del self.data[:length]
-        self._searched = self._checked = self._empty_bytes = 0
+    def take(self, start: int, end: int) -> bytes:
+        """Return the bytes from `start` to `end` and drop all before `end`, which are held.
 
-    def maybe_take_exactly(self, length: int) -> bytes | None:
-        """Return the first `length` bytes and forget them; None while there are fewer."""
+        That is how a request leaves: its head, read in place, ends at `start`, its body at `end`.
+        """
         data = self.data
-        if len(data) < length:
-            return None
-        with memoryview(data) as view:
-            taken = bytes(view[:length])
-        del data[:length]
+        if isinstance(data, bytes):
+            taken = data[start:end]
+        else:
+            with memoryview(data) as view:  # so that the body is copied once
+                taken = bytes(view[start:end])
+        self._drop(end)
         return taken
+
+    def _drop(self, length: int) -> None:
+        data = self.data
+        self._checked = self._empty_bytes = 0
+        if len(data) == length:
+            self.data = b""
+            self.unchecked_line = False
+            return
+        self.unchecked_line = True  # the rest has not been looked at
+        if isinstance(data, bytearray):
+            del data[:length]
+        else:
+            self.data = bytearray(memoryview(data)[length:])
 
 
 def bare_line_end(data: bytes | bytearray, offset: int) -> BadLineEnd:

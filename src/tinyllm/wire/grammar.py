@@ -32,46 +32,46 @@ VISIBLE = re.compile(rb"[!-~]++")
 # RFC 9112, section 5: field-line = field-name ":" OWS field-value OWS, with its CRLF. `findall` on
 # the fields of a head gives their (name, value) pairs in one pass. What is no field line comes out,
 # with all that follows it, as one pair with an empty name, which no field line can have.
-# The value takes the whole line, then gives back its trailing white space.
+# Hardly a client sends white space at the end of a line, so that pattern is tried first; in the
+# other one the value takes the whole line and then gives its trailing white space back.
+_NAME_COLON = rb"(" + _TCHAR + rb"++):[ \t]*+"
+_REST = rb"|[\s\S]++"
+TRIM_FIELD_LINES = re.compile(_NAME_COLON + rb"(" + _FIELD_BYTE + rb"*+)(?<![ \t])\r\n" + _REST)
 FIELD_LINES = re.compile(
-    rb"(" + _TCHAR + rb"++):[ \t]*+((?:" + _FIELD_BYTE + rb"*(?<![ \t]))?)[ \t]*+\r\n|[\s\S]++"
+    _NAME_COLON + rb"((?:" + _FIELD_BYTE + rb"*(?<![ \t]))?)[ \t]*+\r\n" + _REST
 )
 
 # RFC 3986, section 3.2.2: host = IP-literal / IPv4address / reg-name (which spells IPv4 as well).
-_PCT = rb"%[0-9A-Fa-f]{2}"
-_REG_NAME = rb"(?:[A-Za-z0-9\-._~!$&'()*+,;=]++|" + _PCT + rb")"
-_H16 = rb"[0-9A-Fa-f]{1,4}"
-_OCTET = rb"(?:25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])"
-_LS32 = rb"(?:%b:%b|%b(?:\.%b){3})" % (_H16, _H16, _OCTET, _OCTET)
-
-
-def _ipv6_address() -> bytes:
-    """Return RFC 3986's nine alternatives: 6 to 0 groups after an optional `::`."""
-    forms = [rb"(?:%b:){6}%b" % (_H16, _LS32)]
-    for before in range(8):  # groups that may stand before the `::`; 7 - before stand after it
-        left = rb"(?:(?:%b:){0,%d}%b)?" % (_H16, before - 1, _H16) if before else b""
-        groups = 5 - before
-        if groups >= 0:
-            right = rb"(?:%b:){%d}%b" % (_H16, groups, _LS32)
-        else:
-            right = _H16 if groups == -1 else b""
-        forms.append(left + b"::" + right)
-    return b"|".join(forms)
-
-
-_IP_LITERAL = rb"\[(?:" + _ipv6_address() + rb"|[vV][0-9A-Fa-f]+\.[A-Za-z0-9\-._~!$&'()*+,;=:]+)\]"
+# Group 1 is what stands in an IP-literal's brackets, for `is_ip_literal`.
+_PCT_ENCODED = rb"%[0-9A-Fa-f]{2}"
+_REG_NAME = rb"(?:[A-Za-z0-9\-._~!$&'()*+,;=]++|" + _PCT_ENCODED + rb")"
+_IP_LITERAL = rb"\[([^\]]*+)\]"
 
 # RFC 9112, section 3.2: Host = uri-host [ ":" port ]; both may be empty.
-HOST = re.compile(rb"(?:" + _IP_LITERAL + rb"|" + _REG_NAME + rb"*+)(?::[0-9]*+)?")
+HOST = re.compile(rb"(?:" + _REG_NAME + rb"*+|" + _IP_LITERAL + rb")(?::[0-9]*+)?")
 
 # RFC 9112, section 3.2.3: authority-form = uri-host ":" port, "There is no default port".
-AUTHORITY_FORM = re.compile(rb"(?:" + _IP_LITERAL + rb"|" + _REG_NAME + rb"++):[0-9]++")
+AUTHORITY_FORM = re.compile(rb"(?:" + _REG_NAME + rb"++|" + _IP_LITERAL + rb"):[0-9]++")
 
 # RFC 9112, section 3.2.2: absolute-form, here of a scheme that has an authority. The host must not
-# be empty (RFC 9110, section 4.2.1). Group 1 is the path, 2 the query with its question mark.
+# be empty (RFC 9110, section 4.2.1). Group 2 is the path.
 ABSOLUTE_FORM = re.compile(
     rb"[A-Za-z][A-Za-z0-9+\-.]*+://"
-    rb"(?:(?:[A-Za-z0-9\-._~!$&'()*+,;=:]|" + _PCT + rb")*@)?"
-    rb"(?:" + _IP_LITERAL + rb"|" + _REG_NAME + rb"++)(?::[0-9]*+)?"
-    rb"((?:/[^?]*+)?)((?:\?.*+)?)"
+    rb"(?:(?:[A-Za-z0-9\-._~!$&'()*+,;=:]|" + _PCT_ENCODED + rb")*@)?"
+    rb"(?:" + _REG_NAME + rb"++|" + _IP_LITERAL + rb")(?::[0-9]*+)?"
+    rb"((?:/[^?]*+)?)(?:\?.*+)?"
 )
+
+_IPV_FUTURE = rb"[vV][0-9A-Fa-f]++\.[A-Za-z0-9\-._~!$&'()*+,;=:]++"
+
+
+def is_ip_literal(text: bytes) -> bool:
+    """Whether this may stand in brackets: IPv6address / IPvFuture, and no zone."""
+    import ipaddress  # here, because hardly a request needs it and every start would pay for it
+
+    if re.fullmatch(_IPV_FUTURE, text) is not None:
+        return True
+    try:
+        return ipaddress.IPv6Address(text.decode("ascii")).scope_id is None
+    except ValueError:
+        return False

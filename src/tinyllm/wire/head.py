@@ -8,7 +8,7 @@ whole head come last: Host, then what says where the body ends, then Expect.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import re
 
 from tinyllm.wire.buffer import bare_line_end
 from tinyllm.wire.errors import (
@@ -37,29 +37,20 @@ from tinyllm.wire.grammar import (
     NOT_FIELD_BYTE,
     REQUEST_LINE,
     TOKEN,
+    TRIM_FIELD_LINES,
     VISIBLE,
+    is_ip_literal,
 )
-
-Fields = list[tuple[bytes, bytes]]
-FieldIndex = dict[bytes, bytes]  # lower-case name -> the first value under that name
+from tinyllm.wire.request import FieldIndex, Fields, Request, index_fields
 
 _SLASH = 0x2F
+_MAX_DIGITS = 18  # of a length; a cut after one more leaves it far over any cap, and int() quick
 
 
-class Head(NamedTuple):
-    """What a head says: the request line's parts, its fields, and how many bytes of body follow."""
+def parse_head(data: bytes | bytearray, end: int, max_body_bytes: int) -> tuple[Request, int]:
+    """Return the request of the head `data[:end]`, which ends with its empty line.
 
-    method: bytes
-    target: bytes
-    version: bytes  # b"1.0" or b"1.1"
-    fields: Fields
-    by_name: FieldIndex
-    body_length: int
-
-
-def parse_head(data: bytes | bytearray, end: int, max_body_bytes: int) -> Head:
-    """Return what the head `data[:end]` says; it ends with its empty line.
-
+    The request comes without its body, and beside it the number of bytes that the body has.
     Raises the HttpError of the first broken rule in file order.
     """
     line = REQUEST_LINE.match(data, 0, end)
@@ -68,81 +59,87 @@ def parse_head(data: bytes | bytearray, end: int, max_body_bytes: int) -> Head:
     method, target, version = line.groups()
     if target[0] != _SLASH or method == b"CONNECT":
         _check_target(method, target)
-    fields: Fields = FIELD_LINES.findall(data, line.end(), end - 2)
+    fields: Fields = TRIM_FIELD_LINES.findall(data, line.end(), end - 2)
     index = {name.lower(): value for name, value in fields}
-    if len(index) != len(fields):
-        index = {name.lower(): value for name, value in reversed(fields)}
     if b"" in index:
-        raise _explain_fields(bytes(data[:end]))
-    _check_host(version, fields, index)
-    body_length = _body_length(method, fields, index, max_body_bytes)
+        fields = FIELD_LINES.findall(data, line.end(), end - 2)
+        index = {name.lower(): value for name, value in fields}
+        if b"" in index:
+            raise _explain_fields(bytes(data[:end]))
+    if len(index) != len(fields):
+        index = index_fields(fields)
+        _check_single(fields)
+    host = index.get(b"host")
+    if host is None or (match := HOST.fullmatch(host)) is None or match.lastindex:
+        _check_unusual_host(version, host)
+    length = index.get(b"content-length")
+    if length is None or b"transfer-encoding" in index:
+        body_length = _check_no_length(method, index)
+    else:
+        body_length = _body_length(length, max_body_bytes)
     if b"expect" in index:
         _check_expect(index[b"expect"])
-    return Head(method, target, version, fields, index, body_length)
-
-
-def index_fields(fields: Fields) -> FieldIndex:
-    """Return the first value under each name, in lower case (bytes.lower knows only ASCII)."""
-    return {name.lower(): value for name, value in reversed(fields)}
-
-
-def expects_continue(head: Head) -> bool:
-    """Whether an HTTP/1.1 client waits for 100 (Continue) before it sends the body.
-
-    RFC 9110, section 10.1.1: the expectation in an HTTP/1.0 request must be ignored.
-    """
-    return b"expect" in head.by_name and head.version == b"1.1"
+    request = Request(
+        method.decode("ascii"), target.decode("ascii"), fields, b"", version.decode("ascii"), index
+    )
+    return request, body_length
 
 
 def _check_target(method: bytes, target: bytes) -> None:
     """RFC 9112, section 3.2: origin-form / absolute-form / authority-form / asterisk-form."""
     if method == b"CONNECT":
-        if AUTHORITY_FORM.fullmatch(target) is None:
+        if not _is_host(AUTHORITY_FORM.fullmatch(target)):
             raise BadTarget("the target of CONNECT is a host and a port (RFC 9112, section 3.2.3)")
     elif target == b"*":
         if method != b"OPTIONS":
             raise BadTarget("the target * is for OPTIONS alone (RFC 9112, section 3.2.4)")
-    elif ABSOLUTE_FORM.fullmatch(target) is None:
+    elif not _is_host(ABSOLUTE_FORM.fullmatch(target)):
         raise BadTarget("the target is neither a path nor an absolute URI (RFC 9112, section 3.2)")
 
 
-def _check_host(version: bytes, fields: Fields, index: FieldIndex) -> None:
-    """RFC 9112, section 3.2: exactly one valid Host in HTTP/1.1, at most one in HTTP/1.0."""
-    host = index.get(b"host")
+def _is_host(match: re.Match[bytes] | None) -> bool:
+    return match is not None and (match[1] is None or is_ip_literal(match[1]))
+
+
+def _check_single(fields: Fields) -> None:
+    """Refuse a second Host (RFC 9112, section 3.2) or Content-Length (section 6.3)."""
+    names = [name.lower() for name, _ in fields]
+    if names.count(b"host") > 1:
+        raise BadHost("there is more than one Host field")
+    if names.count(b"content-length") > 1:
+        raise BadContentLength("there is more than one Content-Length field")
+
+
+def _check_unusual_host(version: bytes, host: bytes | None) -> None:
+    """RFC 9112, section 3.2: HTTP/1.0 may leave Host out; nobody may send an invalid one."""
     if host is None:
         if version == b"1.1":
             raise BadHost("an HTTP/1.1 request has a Host field")
-    elif HOST.fullmatch(host) is None:
+    elif not _is_host(HOST.fullmatch(host)):
         raise BadHost("Host is not a host with an optional port")
-    elif _is_repeated(b"host", fields, index):
-        raise BadHost("there is more than one Host field")
 
 
-def _is_repeated(name: bytes, fields: Fields, index: FieldIndex) -> bool:
-    if len(index) == len(fields):
-        return False
-    return sum(field.lower() == name for field, _ in fields) > 1
-
-
-def _body_length(method: bytes, fields: Fields, index: FieldIndex, max_body_bytes: int) -> int:
-    """RFC 9112, section 6.3: how many bytes of body follow the head."""
-    length = index.get(b"content-length")
+def _check_no_length(method: bytes, index: FieldIndex) -> int:
+    """RFC 9112, section 6.3: without Content-Length there is no body, but a POST must say so."""
     if b"transfer-encoding" in index:
-        if length is not None:
+        if b"content-length" in index:
             raise ConflictingFraming("Content-Length and Transfer-Encoding exclude each other")
         raise TransferCodingUnsupported("a body with a transfer coding is not read here")
-    if length is None:
-        if method == b"POST":
-            raise LengthRequired("a POST says its body's length with Content-Length")
-        return 0
+    if method == b"POST":
+        raise LengthRequired("a POST says its body's length with Content-Length")
+    return 0
+
+
+def _body_length(length: bytes, max_body_bytes: int) -> int:
+    """RFC 9112, section 6.2: Content-Length = 1*DIGIT."""
     if not length.isdigit():  # of bytes: ASCII digits only, and at least one
         raise BadContentLength("Content-Length is not a decimal number")
-    if _is_repeated(b"content-length", fields, index):
-        raise BadContentLength("there is more than one Content-Length field")
-    digits = length.lstrip(b"0")
-    if len(digits) > len(str(max_body_bytes)) or int(digits or b"0") > max_body_bytes:
+    if len(length) > _MAX_DIGITS:
+        length = length.lstrip(b"0")[: _MAX_DIGITS + 1] or b"0"
+    body_length = int(length)
+    if body_length > max_body_bytes:
         raise BodyTooLarge(f"Content-Length is over {max_body_bytes} bytes")
-    return int(digits or b"0")
+    return body_length
 
 
 def _check_expect(value: bytes) -> None:
