@@ -19,7 +19,6 @@ from __future__ import annotations
 import asyncio
 import enum
 import logging
-from time import perf_counter
 from typing import TYPE_CHECKING, Final, cast
 
 from tinyllm.engine import Task
@@ -67,6 +66,8 @@ class Connection(asyncio.Protocol):
         "_reading_paused",
         "_task",
         "_transport",
+        "_turn_due",
+        "_unsent",
         "_waiting_in",
         "deadline",
         "phase",
@@ -83,43 +84,45 @@ class Connection(asyncio.Protocol):
         self._task: Task | None = None
         self._paused = False  # the transport's buffer is full
         self._reading_paused = False
+        self._turn_due = False  # `_read_requests` was asked to go on in the loop's next round
         self._continued = False  # 100 Continue was sent for this request
         self._keep = False  # the connection outlives the answer under way
-        # What the deadline is for. A new client owes a head; None: not set since the last answer.
+        # What the client owes, and its deadline. A new client owes a head; None: nothing.
         self._waiting_in: ParserState | None = ParserState.HEAD
+        self._unsent = 0  # bytes in the transport's buffer when the client's patience was set
         self._dropped = 0
         self.phase = Phase.READING
-        self.deadline = perf_counter() + edge.limits.head_timeout
+        self.deadline = edge.now() + edge.limits.head_timeout
 
     # The transport's calls
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Take the transport; beyond the edge's capacity, say so and close."""
         self._transport = cast(asyncio.Transport, transport)
-        if not self._edge.admit(self):
+        if not self._edge.admit(self) and self.phase is Phase.READING:
             self._refuse(ApiError.unavailable("too many connections"))
 
     def data_received(self, data: bytes) -> None:
         """Feed the parser and answer what is whole."""
-        if self.phase is Phase.READING:
-            if self._exchange is None:
-                self._exchange = Exchange(self._client)
-            self._parser.feed(data)
-            self._read_requests()
-        elif self.phase is Phase.ANSWERING:
-            self._parser.feed(data)
-            if self._parser.buffered > PIPELINE_BYTES:
-                self._pause_reading()
-        else:
+        if self.phase is Phase.LINGERING or self.phase is Phase.CLOSING:
             self._drop(len(data))
+            return
+        if self._exchange is None:
+            self._exchange = Exchange(self._client)
+        self._parser.feed(data)
+        if not self._is_behind():
+            self._read_requests()
+        elif self._parser.buffered > PIPELINE_BYTES:
+            self._pause_reading()
 
     def eof_received(self) -> bool:
         """Let an answer under way reach a client that only closed its sending side."""
         if self.phase is Phase.LINGERING or self.phase is Phase.CLOSING:
             return False
         self._parser.feed(b"")
-        self._read_requests()
-        return self.phase is Phase.ANSWERING or self._paused
+        if not self._is_behind():
+            self._read_requests()
+        return self.phase is Phase.ANSWERING or self.phase is Phase.READING
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Forget everything; a generation under way stops here."""
@@ -131,7 +134,7 @@ class Connection(asyncio.Protocol):
     def pause_writing(self) -> None:
         """Stop generating: the client reads more slowly than we write."""
         self._paused = True
-        self.deadline = perf_counter() + self._edge.limits.stall_timeout
+        self._await_reader()
         if self._task is not None:
             self._edge.engine.pause(self._task)
 
@@ -141,35 +144,54 @@ class Connection(asyncio.Protocol):
         if self._task is not None:
             self._edge.engine.resume(self._task)
         elif self.phase is Phase.READING:
-            self._edge.call_soon(self._read_requests)
+            self._read_soon()
 
     # Requests
 
+    def _is_behind(self) -> bool:
+        """Whether bytes that came earlier are still to be looked at, so that new ones wait."""
+        return self._turn_due or self._paused or self.phase is Phase.ANSWERING
+
     def _read_requests(self) -> None:
         """Answer the whole requests that the parser holds, then wait for more bytes."""
-        parser = self._parser
         for _ in range(REQUESTS_PER_TURN):
             if self.phase is not Phase.READING or self._paused:
                 return
             try:
-                request = parser.next_request()
+                request = self._parser.next_request()
             except HttpError as error:
                 self._reject(error)
+                return
+            except Exception as error:  # noqa: BLE001 - as in `_answer`
+                self._refuse(self._explain(error), Ended.FAILED)
                 return
             if request is None:
                 self._await_more()
                 return
             self._answer(request)
-        self._edge.call_soon(self._read_requests)
+        self._read_soon()
+
+    def _read_soon(self) -> None:
+        """Go on in the loop's next round, when other connections have had their turn."""
+        if not self._turn_due:
+            self._turn_due = True
+            self._edge.call_soon(self._take_turn)
+
+    def _take_turn(self) -> None:
+        self._turn_due = False
+        self._read_requests()
 
     def _await_more(self) -> None:
         """Set the deadline of what is missing, and tell a waiting client to go on."""
         state = self._parser.state
         if state is not self._waiting_in:
             self._waiting_in = state
-            self.deadline = perf_counter() + self._edge.limits.patience(state)
+            self.deadline = self._edge.now() + self._edge.limits.patience(state)
         if state is ParserState.IDLE:
             self._exchange = None
+            if self._edge.draining:
+                self.close_if_idle()
+                return
         elif self._parser.expects_continue and not self._continued:
             self._continued = True
             self._transport.write(CONTINUE)
@@ -210,8 +232,7 @@ class Connection(asyncio.Protocol):
         """Answer broken HTTP with its status, or close when nobody is left to answer."""
         exchange = self._exchange
         if not error.status:
-            self.phase = Phase.CLOSING
-            self._transport.close()
+            self._shut()
             if exchange is not None:
                 exchange.end(Ended.CLIENT_GONE)
                 self._edge.finished(exchange)
@@ -252,6 +273,7 @@ class Connection(asyncio.Protocol):
         assert pending is not None, "and what is to be written"
         exchange.mark_first_token()
         exchange.completion_tokens += len(ids)
+        self._keep = self._keep and self._edge.keeps_connections  # a drain may have begun
         data = pending.feed(ids, finished, "keep-alive" if self._keep else "close")
         if data:
             exchange.status = 200
@@ -289,7 +311,7 @@ class Connection(asyncio.Protocol):
             self.phase = Phase.READING
             if self._parser.buffered:
                 self._exchange = Exchange(self._client)
-            self._edge.call_soon(self._read_requests)
+            self._read_soon()
         else:
             self._close()
 
@@ -297,14 +319,17 @@ class Connection(asyncio.Protocol):
 
     def expire(self) -> None:
         """Do what a passed deadline asks for."""
-        if self._paused or self.phase is Phase.CLOSING:
-            self.stop(Ended.STALLED)
-        elif self.phase is Phase.LINGERING:
-            self._abandon()
-        elif self._parser.state is ParserState.IDLE and self._waiting_in is ParserState.IDLE:
-            self._abandon()  # a kept-alive client that has nothing more to ask
-        elif self.phase is Phase.READING:
-            missing = "body" if self._parser.state is ParserState.BODY else "head"
+        if self.phase is Phase.LINGERING:
+            self._shut()
+        elif self._paused or self.phase is Phase.CLOSING:
+            if self._transport.get_write_buffer_size() < self._unsent:
+                self._await_reader()  # slow, but there
+            else:
+                self.stop(Ended.STALLED)
+        elif self.phase is Phase.READING and self._waiting_in is ParserState.IDLE:
+            self._shut()  # a kept-alive client that has nothing more to ask
+        elif self.phase is Phase.READING and self._waiting_in is not None:
+            missing = "body" if self._waiting_in is ParserState.BODY else "head"
             error = RequestTimeout(f"the request's {missing} did not arrive in time")
             self._refuse(ApiError.from_http(error), Ended.TIMED_OUT)
 
@@ -316,9 +341,16 @@ class Connection(asyncio.Protocol):
         self._transport.abort()
 
     def close_if_idle(self) -> None:
-        """Close a kept-alive connection between two requests."""
-        if self.phase is Phase.READING and self._waiting_in is ParserState.IDLE:
-            self._abandon()
+        """Close a kept-alive connection between two requests; a new one must hurry with its first.
+
+        For it a request may be on its way, but it is no answer that a shutdown has to wait for.
+        """
+        if self.phase is not Phase.READING:
+            return
+        if self._waiting_in is ParserState.IDLE:
+            self._shut()
+        elif self._exchange is None:
+            self.deadline = min(self.deadline, self._edge.now() + LINGER_SECONDS)
 
     # The end
 
@@ -326,14 +358,12 @@ class Connection(asyncio.Protocol):
         """Close after the last answer; linger if the client may still be sending."""
         if self._parser.buffered:
             self._linger()
-            return
-        self.phase = Phase.CLOSING
-        self.deadline = perf_counter() + self._edge.limits.stall_timeout
-        self._transport.close()
+        else:
+            self._shut()
 
     def _linger(self) -> None:
         self.phase = Phase.LINGERING
-        self.deadline = perf_counter() + LINGER_SECONDS
+        self.deadline = self._edge.now() + LINGER_SECONDS
         self._resume_reading()
         if self._transport.can_write_eof() and not self._transport.is_closing():
             self._transport.write_eof()
@@ -341,11 +371,18 @@ class Connection(asyncio.Protocol):
     def _drop(self, length: int) -> None:
         self._dropped += length
         if self._dropped > LINGER_BYTES:
-            self._abandon()
+            self._shut()
 
-    def _abandon(self) -> None:
+    def _shut(self) -> None:
+        """Read no more, and close when what was written has left."""
         self.phase = Phase.CLOSING
+        self._await_reader()
         self._transport.close()
+
+    def _await_reader(self) -> None:
+        """Give the client time to take some of what was written to it."""
+        self._unsent = self._transport.get_write_buffer_size()
+        self.deadline = self._edge.now() + self._edge.limits.stall_timeout
 
     def _pause_reading(self) -> None:
         if not self._reading_paused:

@@ -2,15 +2,16 @@
 
 An edge belongs to one event loop. It makes connections, counts them, watches their deadlines
 with one timer for all (a timer each would cost more than a small answer), and lets them end
-when the server stops. What a request means is not its business: `dispatch` knows.
+when the server stops. Its clock is the loop's. What a request means is not its business:
+`dispatch` knows.
 """
 
 from __future__ import annotations
 
 import asyncio
+import logging
 import socket
 from collections.abc import Callable
-from time import perf_counter
 from typing import Final
 
 from tinyllm.engine import Engine
@@ -24,7 +25,10 @@ from tinyllm.wire import Request
 REFUSED_AT_ONCE: Final = 256
 LOOKS_PER_DEADLINE: Final = 8  # a deadline is late by an eighth of the shortest one at most
 LONGEST_LOOK: Final = 0.5  # seconds
+SHORTEST_LOOK: Final = 0.01
 BACKLOG: Final = 2048  # connections that the kernel may hold for us; it caps this by somaxconn
+
+logger = logging.getLogger("tinyllm.serving")
 
 
 class Edge:
@@ -37,14 +41,17 @@ class Edge:
         finished: Callable[[Exchange], None],
         limits: Limits,
     ) -> None:
+        self.now = loop.time  # seconds
         self.call_soon = loop.call_soon
         self.dispatch = dispatch
-        self.finished = finished
         self.limits = limits
         self.engine = Engine(loop.call_soon)
         self.keeps_connections = limits.keep_alive
+        self.draining = False
+        self._finished = finished
         self._loop = loop
         self._connections: set[Connection] = set()
+        self._refused: set[Connection] = set()  # those of them that were one too many
         self._server: asyncio.Server | None = None
         self._empty = asyncio.Event()
         self._look: asyncio.TimerHandle | None = None
@@ -63,32 +70,41 @@ class Edge:
     def admit(self, connection: Connection) -> bool:
         """Count a connection in; False when it is one too many."""
         self._connections.add(connection)
-        count = len(self._connections)
-        if count <= self.limits.max_connections:
+        if len(self._connections) - len(self._refused) <= self.limits.max_connections:
             return True
-        if count > self.limits.max_connections + REFUSED_AT_ONCE:
+        self._refused.add(connection)
+        if len(self._refused) > REFUSED_AT_ONCE:
             connection.stop(Ended.SHUT_DOWN)
         return False
+
+    def finished(self, exchange: Exchange) -> None:
+        """Tell of an exchange that is over. A fault in the telling is not the client's problem."""
+        try:
+            self._finished(exchange)
+        except Exception:
+            logger.exception("request %s was answered, but could not be told of", exchange.path)
 
     def forget(self, connection: Connection) -> None:
         """Count a connection out."""
         self._connections.discard(connection)
+        self._refused.discard(connection)
         if not self._connections:
             self._empty.set()
 
     def _watch(self) -> None:
         """Let every connection whose deadline has passed do what it asks for; then again later."""
-        now = perf_counter()
+        pause = min(LONGEST_LOOK, max(SHORTEST_LOOK, self.limits.shortest / LOOKS_PER_DEADLINE))
+        self._look = self._loop.call_later(pause, self._watch)
+        now = self.now()
         for connection in [c for c in self._connections if c.deadline < now]:
             connection.expire()
-        pause = min(LONGEST_LOOK, self.limits.shortest / LOOKS_PER_DEADLINE)
-        self._look = self._loop.call_later(pause, self._watch)
 
     async def drain(self, grace: float, hurry: asyncio.Event) -> None:
         """Accept no more, let answers under way end for `grace` seconds, then break them off.
 
         `hurry` ends the waiting at once.
         """
+        self.draining = True
         self.keeps_connections = False
         if self._server is not None:
             self._server.close()
