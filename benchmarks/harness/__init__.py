@@ -1,0 +1,1 @@
+"""What the benchmarks of the server share: the machine, its processes, its load, its tables."""

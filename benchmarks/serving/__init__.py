@@ -1,0 +1,1 @@
+"""The questions asked of tl-serve, a module each. Each has `measure(lab) -> Section`."""
