@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tinyllm.decoding.pcg32 import BLOCK, SCALAR_LIMIT, Pcg32
+from tinyllm.decoding.pcg32 import MAX_BLOCK, Pcg32, first_uniforms
 
 CASES: list[dict[str, Any]] = json.loads(
     (Path(__file__).parent.parent / "data" / "pcg32.json").read_text()
@@ -61,15 +61,22 @@ def test_published_rounds_with_coins_rolls_and_cards(case: dict[str, Any]) -> No
         assert deck == published["cards"]
 
 
-@pytest.mark.parametrize(
-    "count",
-    [0, 1, 2, SCALAR_LIMIT, SCALAR_LIMIT + 1, 255, BLOCK - 1, BLOCK, BLOCK + 1, 2 * BLOCK + 7],
-)
+@pytest.mark.parametrize("count", [0, 1, 2, 3, 16, 17, 255, MAX_BLOCK - 1, MAX_BLOCK])
 @pytest.mark.parametrize("seed", [0, 1, 42, 2**63, 2**64 - 1])
-def test_block_form_makes_the_scalar_numbers(seed: int, count: int) -> None:
-    scalar, block = Pcg32(seed), Pcg32(seed)
-    assert block.uniforms(count) == [scalar.uniform() for _ in range(count)]
-    assert block.next_u32() == scalar.next_u32()  # and both go on from the same place
+def test_every_form_makes_the_same_numbers(seed: int, count: int) -> None:
+    one_by_one, in_a_loop, in_a_block = Pcg32(seed), Pcg32(seed), Pcg32(seed)
+    expected = [one_by_one.uniform() for _ in range(count)]
+    assert in_a_loop.uniforms(count) == expected
+    lead, uniforms = in_a_block.block(count)
+    assert uniforms.tolist() == expected
+    assert lead == bytes(int(256 * u) for u in expected)
+    # And all go on from the same place.
+    assert one_by_one.next_u32() == in_a_loop.next_u32() == in_a_block.next_u32()
+
+
+@pytest.mark.parametrize("seq", [0, 1, 53, 2**63, 2**64 - 1])
+def test_blocks_know_their_stream(seq: int) -> None:
+    assert Pcg32(9, seq).block(40)[1].tolist() == Pcg32(9, seq).uniforms(40)
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 3, 63, 64, 1000, 12345])
@@ -94,3 +101,20 @@ def test_advance_comes_full_circle_after_2_to_64_outputs() -> None:
 def test_seed_and_stream_must_be_u64(seed: int, seq: int) -> None:
     with pytest.raises(ValueError, match="0 to 2\\^64 - 1"):
         Pcg32(seed, seq)
+
+
+def test_state_can_be_taken_up_again() -> None:
+    rng = Pcg32(42)
+    rng.uniforms(5)
+    again = Pcg32.from_state(rng._state)
+    assert again.next_u32() == rng.next_u32()
+
+
+def test_first_uniforms_of_many_seeds_are_those_of_each() -> None:
+    seeds = [0, 1, 42, 2**63, 2**64 - 1]
+    made = first_uniforms(seeds, 16)
+    for seed in seeds:
+        rng = Pcg32(seed)
+        state, uniforms = made[seed]
+        assert uniforms == [rng.uniform() for _ in range(16)]
+        assert state == rng._state

@@ -12,12 +12,21 @@ from Python 3.12 on).
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import reduce
 from itertools import accumulate
 from math import exp, inf, isfinite, isnan
+from operator import add
 
 
 class SamplingError(ValueError):
-    """A row has no usable logit: every one is NaN or -inf."""
+    """A row has no usable logit: every one is NaN or -inf.
+
+    `partial` holds the ids that the call had drawn before it came to that row.
+    """
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.partial: list[int] = []
 
 
 def greedy(logits: Sequence[float]) -> int:
@@ -38,30 +47,51 @@ def softmax(logits: Sequence[float], temperature: float) -> list[float]:
         weights = [1.0 if z == inf else 0.0 for z in logits]
     else:
         # (z - m) / T and not z / T - m / T: a tiny T would make that inf - inf.
-        weights = [0.0 if isnan(z) else exp((z - largest) / temperature) for z in logits]
-    *_, total = accumulate(weights)
+        weights = [exp((z - largest) / temperature) for z in logits]
+    total = reduce(add, weights)
+    if isnan(total):
+        weights = [0.0 if isnan(weight) else weight for weight in weights]
+        total = reduce(add, weights)
     return [weight / total for weight in weights]
+
+
+def choose(probabilities: Sequence[float], u: float) -> int:
+    """Return the first id j with p_0 + ... + p_j > u, for u in [0, 1)."""
+    for token_id, reached in enumerate(accumulate(probabilities)):
+        if reached > u:
+            return token_id
+    # Rounding left u beyond the last sum: it belongs to the last id that can be drawn at all.
+    return _last_possible(probabilities)
 
 
 def cumulative(probabilities: Sequence[float]) -> list[float]:
     """Return the sums p_0 + ... + p_j, in which bisect_right finds the first one above u.
 
-    From the last id with p > 0 on they are inf: rounding may leave the last sum below 1 and
-    the uniform beyond it, and such a uniform belongs to that id.
+    It finds what `choose` returns: from the last id with p > 0 on, the sums are inf.
     """
-    last = max(j for j, p in enumerate(probabilities) if p > 0)
+    last = _last_possible(probabilities)
     return [*accumulate(probabilities[:last]), *[inf] * (len(probabilities) - last)]
+
+
+def _last_possible(probabilities: Sequence[float]) -> int:
+    """Return the last id with p > 0; there is one."""
+    last = len(probabilities) - 1
+    while not probabilities[last]:
+        last -= 1
+    return last
 
 
 def check_temperature(temperature: float) -> None:
     """Raise ValueError unless the temperature is finite and not negative."""
-    if not (isfinite(temperature) and temperature >= 0):
+    if not 0 <= temperature < inf:  # false for NaN too
         raise ValueError(f"a temperature is finite and at least 0, not {temperature}")
 
 
 def _largest(logits: Sequence[float]) -> float:
     """Return the largest logit; SamplingError when every one is NaN or -inf."""
-    largest = max((z for z in logits if not isnan(z)), default=-inf)
-    if largest == -inf:
-        raise SamplingError("no usable logit: every one is NaN or -inf")
+    largest = max(logits)
+    if not isfinite(sum(logits)):  # a NaN or an infinity is there, and max() may have seen NaN
+        largest = max((z for z in logits if not isnan(z)), default=-inf)
+        if largest == -inf:
+            raise SamplingError("no usable logit: every one is NaN or -inf")
     return largest

@@ -2,46 +2,36 @@
 
 The plain form draws one uniform u and returns the first j with p_0 + ... + p_j > u. All that it
 computes before that search depends on the state and the temperature alone, so the block form
-keeps each row's sums, and a token costs one binary search in them.
+keeps each row's sums (rows.py), and a token costs one binary search, or in rows in heavy use
+one look into a table. Both forms give the same tokens; the tests compare millions.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections import OrderedDict
 from collections.abc import Sequence
-from itertools import accumulate
 from typing import TYPE_CHECKING
 
-from tinyllm.decoding.distribution import (
-    SamplingError,
-    check_temperature,
-    cumulative,
-    greedy,
-    softmax,
-)
+from tinyllm.decoding.distribution import SamplingError, check_temperature, choose, greedy, softmax
 from tinyllm.decoding.pcg32 import Pcg32
+from tinyllm.decoding.rows import SamplerCache
 
 if TYPE_CHECKING:
     from tinyllm.model.base import LanguageModel, State
+
+__all__ = ["SamplerCache", "SamplingError", "TokenSampler", "greedy", "next_token", "sample"]
 
 
 def sample(logits: Sequence[float], temperature: float, rng: Pcg32) -> int:
     """Return an id drawn at a temperature; 0 is greedy and draws nothing.
 
-    Raises SamplingError when no logit is usable, ValueError for a negative or infinite
-    temperature.
+    Raises SamplingError when no logit is usable, ValueError for a temperature that is
+    negative or not finite.
     """
     check_temperature(temperature)
     if temperature == 0:
         return greedy(logits)
-    probabilities = softmax(logits, temperature)
-    u = rng.uniform()
-    for token_id, reached in enumerate(accumulate(probabilities)):
-        if reached > u:
-            return token_id
-    # Rounding left u beyond the last sum: it belongs to the last id that can be drawn at all.
-    return max(token_id for token_id, p in enumerate(probabilities) if p > 0)
+    return choose(softmax(logits, temperature), rng.uniform())
 
 
 def next_token(model: LanguageModel, state: State, temperature: float, rng: Pcg32) -> int:
@@ -49,60 +39,14 @@ def next_token(model: LanguageModel, state: State, temperature: float, rng: Pcg3
     return sample(model.logits(state), temperature, rng)
 
 
-__all__ = ["SamplerCache", "SamplingError", "TokenSampler", "greedy", "next_token", "sample"]
-
-
-class _Rows(dict[int, list[float]]):
-    """The cumulative distributions of one temperature, by state, each computed when asked for."""
-
-    def __init__(self, model: LanguageModel, temperature: float) -> None:
-        self._model = model
-        self._temperature = temperature
-
-    def __missing__(self, state: int) -> list[float]:
-        row = cumulative(softmax(self._model.logits(state), self._temperature))
-        self[state] = row
-        return row
-
-
-class _Argmax(dict[int, int]):
-    """The greedy choice by state, each computed when asked for."""
-
-    def __init__(self, model: LanguageModel) -> None:
-        self._model = model
-
-    def __missing__(self, state: int) -> int:
-        token_id = self[state] = greedy(self._model.logits(state))
-        return token_id
-
-
-class SamplerCache:
-    """What is known of a model's rows, shared by every stream that samples from it."""
-
-    MAX_TEMPERATURES = 16
-
-    def __init__(self, model: LanguageModel) -> None:
-        self._model = model
-        self.argmax = _Argmax(model)
-        self._rows: OrderedDict[float, _Rows] = OrderedDict()
-
-    def rows(self, temperature: float) -> _Rows:
-        """Return the rows of a temperature, the least recently used one making room."""
-        rows = self._rows.get(temperature)
-        if rows is None:
-            rows = self._rows[temperature] = _Rows(self._model, temperature)
-            if len(self._rows) > self.MAX_TEMPERATURES:
-                self._rows.popitem(last=False)
-        else:
-            self._rows.move_to_end(temperature)
-        return rows
-
-
 class TokenSampler:
-    """One stream of tokens: the same ones as `next_token` called over and over.
+    """One stream of tokens: the ones that `next_token` gives, called over and over.
 
-    Raises ValueError for an empty prompt, a bad temperature, or a seed that is no u64.
+    Raises ValueError for an empty prompt, a bad temperature, or a seed that is no u64. A cache
+    shared with other samplers must be of the same model.
     """
+
+    __slots__ = ("_cache", "_model", "_state", "_temperature", "_uniforms")
 
     def __init__(
         self,
@@ -116,25 +60,70 @@ class TokenSampler:
         self._model = model
         self._state = model.start(prompt_ids)
         self._temperature = temperature
-        self._rng = Pcg32(seed)
-        self._cache = SamplerCache(model) if cache is None else cache
+        self._cache = cache = SamplerCache(model) if cache is None else cache
+        self._uniforms = cache.seeds.uniforms(seed)
 
     def take(self, count: int) -> list[int]:
-        """Return the next `count` token ids; SamplingError when a row has no usable logit."""
-        if self._model.context_length != 1:
-            return [self._step() for _ in range(count)]
-        state = self._state
-        if self._temperature == 0:
-            argmax = self._cache.argmax
-            tokens = [state := argmax[state] for _ in range(count)]
-        else:
-            rows, bisect = self._cache.rows(self._temperature), bisect_right
-            tokens = [state := bisect(rows[state], u) for u in self._rng.uniforms(count)]
-        self._state = state
+        """Return the next `count` token ids.
+
+        Raises SamplingError at a row with no usable logit, as does every call after it; the
+        ids that this call had drawn before are in the error's `partial`.
+        """
+        tokens: list[int] = []
+        try:
+            while len(tokens) < count:
+                self._extend(tokens, count - len(tokens))
+        except SamplingError as error:
+            error.partial = tokens
+            raise
         return tokens
 
-    def _step(self) -> int:
-        """Return the next token of a model whose states cannot be cached."""
-        token_id = next_token(self._model, self._state, self._temperature, self._rng)
+    def _extend(self, tokens: list[int], limit: int) -> None:
+        """Append 1 to `limit` tokens; at a SamplingError, those that came before it."""
+        if self._model.context_length != 1:
+            self._extend_by_one(tokens)
+        elif self._temperature == 0:
+            self._extend_greedily(tokens, limit)
+        else:
+            self._extend_by_rows(tokens, limit)
+
+    def _extend_by_one(self, tokens: list[int]) -> None:
+        """Append a token of a model whose states are its own: nothing can be kept for them."""
+        logits = self._model.logits(self._state)
+        if self._temperature == 0:
+            token_id = greedy(logits)
+        else:
+            _, (u,) = self._uniforms.take(1)
+            token_id = choose(softmax(logits, self._temperature), u)
         self._state = self._model.advance(self._state, token_id)
-        return token_id
+        tokens.append(token_id)
+
+    def _extend_greedily(self, tokens: list[int], limit: int) -> None:
+        """Append the likeliest tokens."""
+        argmax, state = self._cache.argmax, self._state
+        try:
+            for _ in range(limit):
+                state = argmax[state]
+                tokens.append(state)
+        finally:
+            self._state = state
+
+    def _extend_by_rows(self, tokens: list[int], limit: int) -> None:
+        """Append tokens found in the rows of this temperature; the loops a server lives in."""
+        lead, uniforms = self._uniforms.take(limit)
+        rows, state, bisect = self._cache.rows(self._temperature), self._state, bisect_right
+        rows.drawn += len(uniforms)
+        try:
+            if lead and rows.in_heavy_use:
+                guide, guided = rows.guide, rows.guided
+                for k, u in zip(lead, uniforms, strict=True):
+                    known = guide[state][k]
+                    state = known if known >= 0 else bisect(guided[state], u)
+                    tokens.append(state)
+            else:
+                sums = rows.sums
+                for u in uniforms:
+                    state = bisect(sums[state], u)
+                    tokens.append(state)
+        finally:
+            self._state = state

@@ -78,10 +78,13 @@ class Bigram:
         return self._weight[start : start + VOCAB_SIZE].tolist()
 
     def start(self, prompt_ids: Sequence[int]) -> int:
-        """Return the last byte of the prompt; ValueError when it is empty."""
+        """Return the last byte of the prompt; ValueError when it is empty or no byte is last."""
         if not prompt_ids:
             raise ValueError("the prompt is empty")
-        return prompt_ids[-1]
+        last = prompt_ids[-1]
+        if not 0 <= last < VOCAB_SIZE:
+            raise ValueError(f"a byte is 0 to 255, not {last}")
+        return last
 
     def advance(self, _state: int, token_id: int) -> int:
         """Return the token itself: nothing before it matters."""
