@@ -1,9 +1,11 @@
-"""Connections without sockets: a hand-driven loop, and a transport whose client is the test.
+"""Connections without a network: a hand-driven event loop, and a kernel made of byte arrays.
 
-`MemoryLoop` stands for the event loop: it has a clock that moves only when told to, so a test
-of a deadline takes no time. `MemoryTransport` behaves as asyncio documents a transport to: a
-high-water mark, a buffer that only a reading client empties, end of file, close and abort. A
-`Client` is the other end of one connection.
+`MemoryLoop` stands for the event loop. Its clock moves only when told to, so a test of a
+deadline takes no time. `MemorySocket` is the server's end of a connection as the kernel shows
+it: a receive queue, a send buffer of a fixed size, end of file and reset in both directions.
+The one rule of TCP that servers forget is kept: a socket that is closed with bytes unread, or
+that gets bytes after its close, resets the connection, and the client may lose its answer.
+A `Client` is the other end.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ import itertools
 import socket
 from collections import deque
 from collections.abc import Callable
-from typing import Any, cast
+from typing import cast
 
 from support.wire import Reply, parse_reply
 from tinyllm.serving.edge import Edge
@@ -23,8 +25,10 @@ from tinyllm.serving.limits import Limits
 from tinyllm.serving.responses import Pending, Response
 from tinyllm.wire import Request
 
-HIGH_WATER = 64 * 1024  # asyncio's and uvloop's default
-LOW_WATER = HIGH_WATER // 4
+SEND_BUFFER = 32 * 1024  # what the kernel takes for a client that does not read
+ENDLESS = 2**60
+
+Callback = Callable[[], object]
 
 
 class Timer:
@@ -42,10 +46,11 @@ class MemoryLoop:
 
     def __init__(self) -> None:
         self._now = 1000.0
-        self._ready: deque[Callable[[], object]] = deque()
-        self._timers: list[tuple[float, int, Timer, Callable[[], object]]] = []
+        self._ready: deque[Callback] = deque()
+        self._timers: list[tuple[float, int, Timer, Callback]] = []
         self._numbers = itertools.count()
-        self.factory: Callable[[], asyncio.Protocol] | None = None
+        self._readers: dict[MemorySocket, Callback] = {}
+        self._writers: dict[MemorySocket, Callback] = {}
 
     def time(self) -> float:
         return self._now
@@ -53,18 +58,38 @@ class MemoryLoop:
     def call_soon(self, callback: Callable[..., object], *args: object) -> None:
         self._ready.append(lambda: callback(*args))
 
-    def call_later(self, delay: float, callback: Callable[[], object]) -> Timer:
+    def call_later(self, delay: float, callback: Callback) -> Timer:
         timer = Timer()
         heapq.heappush(self._timers, (self._now + delay, next(self._numbers), timer, callback))
         return timer
 
-    async def create_server(
-        self, factory: Callable[[], asyncio.Protocol], *, sock: socket.socket, backlog: int
-    ) -> None:
-        self.factory = factory
+    def add_reader(self, sock: MemorySocket, callback: Callback) -> None:
+        assert sock.fileno() >= 0, "a closed socket is watched"
+        self._readers[sock] = callback
+
+    def remove_reader(self, sock: MemorySocket) -> bool:
+        return self._readers.pop(sock, None) is not None
+
+    def add_writer(self, sock: MemorySocket, callback: Callback) -> None:
+        assert sock.fileno() >= 0, "a closed socket is watched"
+        self._writers[sock] = callback
+
+    def remove_writer(self, sock: MemorySocket) -> bool:
+        return self._writers.pop(sock, None) is not None
+
+    @property
+    def watched(self) -> int:
+        """How many sockets the loop still waits for."""
+        return len(self._readers.keys() | self._writers.keys())
+
+    def poll(self) -> None:
+        """Find the sockets that are ready, as epoll does."""
+        self._ready += [call for sock, call in self._readers.items() if sock.is_readable()]
+        self._ready += [call for sock, call in self._writers.items() if sock.is_writable()]
 
     def round(self) -> bool:
-        """Run what was ready; False when nothing was."""
+        """Poll, and run what was ready; False when nothing was."""
+        self.poll()
         count = len(self._ready)
         for _ in range(count):
             self._ready.popleft()()
@@ -72,174 +97,185 @@ class MemoryLoop:
 
     def run(self) -> None:
         """Run until nothing is ready."""
-        while self.round():
-            pass
+        for _ in range(100_000):
+            if not self.round():
+                return
+        raise AssertionError("the loop is busy with nothing")
+
+    def pass_time(self, seconds: float) -> None:
+        """Let time pass in which the loop does not get to anything."""
+        self._now += seconds
 
     def advance(self, seconds: float) -> None:
         """Let time pass, with every timer that becomes due."""
         end = self._now + seconds
         self.run()
         while self._timers and self._timers[0][0] <= end:
-            self._now, _, timer, callback = heapq.heappop(self._timers)
+            at, _, timer, callback = heapq.heappop(self._timers)
+            self._now = max(self._now, at)
             if not timer.cancelled:
                 callback()
             self.run()
-        self._now = end
+        self._now = max(self._now, end)
 
 
-class MemoryTransport(asyncio.Transport):
-    """One connection's server side; what the client has read is in `received`."""
+class MemorySocket:
+    """The server's end of one connection, or its listening socket."""
 
-    def __init__(self, loop: MemoryLoop, protocol: asyncio.Protocol, peer: object) -> None:
-        super().__init__({"peername": peer})
-        self.received = bytearray()
-        self.client_reads = True
-        self.reading = True
-        self.eof_written = False
-        self.aborted = False
-        self.lost = False
-        self.peak = 0  # the most that the buffer held
-        self._loop = loop
-        self._protocol = protocol
-        self._buffer = bytearray()
-        self._closing = False
-        self._full = False
+    _numbers = itertools.count(1000)
 
-    # The server's side
+    def __init__(self) -> None:
+        self._number = next(self._numbers)
+        self.backlog: deque[tuple[MemorySocket, object]] = deque()  # of a listening socket
+        self.accept_error: OSError | None = None
+        self.arrived = bytearray()  # from the client, not yet received
+        self.arrived_end = False
+        self.reset_by_client = False
+        self.buffered = bytearray()  # sent, not yet taken by the client
+        self.send_buffer = ENDLESS  # a client that reads takes everything at once
+        self.sent_end = False
+        self.closed = False
+        self.sent_reset = False
+        self.calls: list[str] = []
 
-    def write(self, data: bytes | bytearray | memoryview[Any]) -> None:
-        assert not self.eof_written, "asyncio: cannot call write() after write_eof()"
-        if self._closing:
-            return  # as asyncio does
-        self._buffer += data
-        if self.client_reads:
-            self._pass_on(len(self._buffer))
-        self.peak = max(self.peak, len(self._buffer))
-        if len(self._buffer) > HIGH_WATER and not self._full:
-            self._full = True
-            self._protocol.pause_writing()
+    def setblocking(self, flag: bool) -> None:
+        self.calls.append("setblocking")
 
-    def get_write_buffer_size(self) -> int:
-        return len(self._buffer)
+    def setsockopt(self, level: int, option: int, value: int) -> None:
+        self.calls.append("setsockopt")
 
-    def can_write_eof(self) -> bool:
-        return True
+    def fileno(self) -> int:
+        return -1 if self.closed else self._number
 
-    def write_eof(self) -> None:
-        self.eof_written = True
+    def accept(self) -> tuple[MemorySocket, object]:
+        if self.accept_error is not None:
+            raise self.accept_error
+        if not self.backlog:
+            raise BlockingIOError
+        return self.backlog.popleft()
 
-    def is_closing(self) -> bool:
-        return self._closing
+    def recv(self, size: int, flags: int = 0) -> bytes:
+        assert not self.closed
+        if self.reset_by_client:
+            raise ConnectionResetError
+        if not self.arrived:
+            if self.arrived_end:
+                return b""
+            raise BlockingIOError
+        data = bytes(self.arrived[:size])
+        if not flags & socket.MSG_PEEK:
+            del self.arrived[:size]
+        return data
 
-    def pause_reading(self) -> None:
-        self.reading = False
+    def send(self, data: bytes | bytearray | memoryview, flags: int = 0) -> int:
+        assert not self.closed
+        assert not self.sent_end, "bytes after the end of file"
+        if self.reset_by_client:
+            raise BrokenPipeError
+        room = self.send_buffer - len(self.buffered)
+        if room <= 0:
+            raise BlockingIOError
+        taken = bytes(data[:room])
+        self.buffered += taken
+        return len(taken)
 
-    def resume_reading(self) -> None:
-        self.reading = True
+    def shutdown(self, how: int) -> None:
+        assert how == socket.SHUT_WR
+        if self.reset_by_client:
+            raise OSError("not connected")
+        self.sent_end = True
 
     def close(self) -> None:
-        if not self._closing:
-            self._closing = True
-            self.reading = False
-            if not self._buffer:
-                self._lose(None)
+        if not self.closed:
+            self.closed = True
+            self.sent_end = True
+            self.sent_reset = bool(self.arrived)
 
-    def abort(self) -> None:
-        self._closing = self.aborted = True
-        self.reading = False
-        self._buffer.clear()
-        self._lose(None)
+    def is_readable(self) -> bool:
+        return bool(
+            self.backlog
+            or self.accept_error
+            or self.arrived
+            or self.arrived_end
+            or self.reset_by_client
+        )
 
-    # The client's side
-
-    def _pass_on(self, count: int) -> None:
-        self.received += self._buffer[:count]
-        del self._buffer[:count]
-
-    def client_takes(self, count: int) -> None:
-        """Let the client read some bytes."""
-        self._pass_on(count)
-        if self._full and len(self._buffer) <= LOW_WATER and not self._closing:
-            self._full = False
-            self._protocol.resume_writing()
-        if self._closing and not self._buffer:
-            self._lose(None)
-
-    def client_resets(self) -> None:
-        self._closing = True
-        self._buffer.clear()
-        self._lose(ConnectionResetError())
-
-    def _lose(self, error: Exception | None) -> None:
-        if not self.lost:
-            self.lost = True
-            self._loop.call_soon(self._protocol.connection_lost, error)
+    def is_writable(self) -> bool:
+        return self.reset_by_client or len(self.buffered) < self.send_buffer
 
 
 class Client:
-    """The other end of a connection. Bytes arrive at once; answers come when the loop runs."""
+    """The other end of a connection. It reads whatever comes, unless told to stop."""
 
-    def __init__(self, loop: MemoryLoop, protocol: asyncio.Protocol, peer: object) -> None:
-        self.transport = MemoryTransport(loop, protocol, peer)
-        self.protocol = protocol
+    def __init__(self, loop: MemoryLoop, listener: MemorySocket, peer: object) -> None:
         self._loop = loop
-        protocol.connection_made(self.transport)
+        self._received = bytearray()
+        self.socket = MemorySocket()  # the server's end
+        listener.backlog.append((self.socket, peer))
 
     def send(self, data: bytes) -> None:
-        """Send bytes and let the loop run; refused once the server does not read any more."""
+        """Send bytes and let the loop run."""
         self.send_quietly(data)
         self._loop.run()
 
     def send_quietly(self, data: bytes) -> None:
         """Send bytes, but leave it to the test to run the loop."""
-        assert self.transport.reading, "the server has stopped reading"
-        self.protocol.data_received(data)
+        if self.socket.closed:
+            self.socket.sent_reset = True
+        else:
+            self.socket.arrived += data
 
     def finish_sending(self) -> None:
         """Shut down the sending side."""
-        if not self.protocol.eof_received():
-            self.transport.close()
+        self.socket.arrived_end = True
         self._loop.run()
 
     def reset(self) -> None:
-        self.transport.client_resets()
+        self.socket.reset_by_client = True
         self._loop.run()
 
     def stop_reading(self) -> None:
-        self.transport.client_reads = False
+        self.socket.send_buffer = SEND_BUFFER
 
     def take(self, count: int) -> None:
-        """Read so many bytes of what waits."""
-        self.transport.client_takes(count)
+        """Read so many bytes of what waits, and let the loop run."""
+        self._received += self.socket.buffered[:count]
+        del self.socket.buffered[:count]
         self._loop.run()
 
     def take_all(self) -> None:
         """Read on, to the end."""
-        self.transport.client_reads = True
-        while self.transport.get_write_buffer_size():
-            self.take(self.transport.get_write_buffer_size())
+        while self.socket.buffered:
+            self.take(len(self.socket.buffered))
 
     @property
     def received(self) -> bytes:
-        return bytes(self.transport.received)
+        """What has come so far, read or waiting to be read."""
+        return bytes(self._received + self.socket.buffered)
 
     @property
-    def closed(self) -> bool:
-        """Whether the connection is over in both directions."""
-        return self.transport.lost
-
-    @property
-    def sees_the_end(self) -> bool:
-        """Whether the server will send nothing more."""
-        return self.transport.lost or self.transport.eof_written
-
     def reply(self) -> Reply:
         """The one answer that came, taken apart."""
         return parse_reply(self.received)
 
+    @property
+    def ended(self) -> bool:
+        """Whether the server will send nothing more."""
+        return self.socket.sent_end
+
+    @property
+    def closed(self) -> bool:
+        """Whether the server has closed the connection in both directions."""
+        return self.socket.closed
+
+    @property
+    def was_reset(self) -> bool:
+        """Whether the server's kernel answered with a reset, which may cost the answer."""
+        return self.socket.sent_reset
+
 
 class Port:
-    """An edge on a loop of its own, its clients, and the exchanges that are over."""
+    """An edge on a loop of its own, and the exchanges that are over."""
 
     def __init__(
         self,
@@ -247,20 +283,21 @@ class Port:
         limits: Limits | None = None,
     ) -> None:
         self.loop = MemoryLoop()
+        self.listener = MemorySocket()
         self.exchanges: list[Exchange] = []
         loop = cast(asyncio.AbstractEventLoop, self.loop)
         self.edge = Edge(loop, dispatch, self.exchanges.append, limits or Limits())
-        with socket.socket() as unused:
-            listening = self.edge.listen(unused)
-            try:
-                listening.send(None)
-            except StopIteration:
-                return
-        raise AssertionError("the memory loop never suspends")
+        self.edge.listen(cast(socket.socket, self.listener))
 
     def connect(self, peer: object = ("192.0.2.1", 50000)) -> Client:
-        assert self.loop.factory is not None
-        return Client(self.loop, self.loop.factory(), peer)
+        """Connect and be accepted."""
+        client = self.connect_quietly(peer)
+        self.loop.run()
+        return client
+
+    def connect_quietly(self, peer: object = ("192.0.2.1", 50000)) -> Client:
+        """Connect, and wait in the kernel's queue."""
+        return Client(self.loop, self.listener, peer)
 
 
 MakePort = Callable[..., Port]  # keyword arguments are limits

@@ -19,6 +19,7 @@ from tinyllm.serving.connection import Connection, Phase
 from tinyllm.serving.exchange import Ended, Exchange
 from tinyllm.serving.limits import Limits
 from tinyllm.serving.responses import Pending, Response
+from tinyllm.serving.transport import Acceptor
 from tinyllm.wire import Request
 
 # Clients beyond the capacity that are told so at the same time; further ones are just closed.
@@ -26,7 +27,6 @@ REFUSED_AT_ONCE: Final = 256
 LOOKS_PER_DEADLINE: Final = 8  # a deadline is late by an eighth of the shortest one at most
 LONGEST_LOOK: Final = 0.5  # seconds
 SHORTEST_LOOK: Final = 0.01
-BACKLOG: Final = 2048  # connections that the kernel may hold for us; it caps this by somaxconn
 
 logger = logging.getLogger("tinyllm.serving")
 
@@ -52,19 +52,17 @@ class Edge:
         self._loop = loop
         self._connections: set[Connection] = set()
         self._refused: set[Connection] = set()  # those of them that were one too many
-        self._server: asyncio.Server | None = None
+        self._acceptor: Acceptor | None = None
         self._empty = asyncio.Event()
         self._look: asyncio.TimerHandle | None = None
 
-    async def listen(self, listener: socket.socket) -> None:
+    def listen(self, listener: socket.socket) -> None:
         """Accept connections from a bound socket."""
-        # Accepted sockets inherit it, which saves a system call each; asyncio itself sets it
-        # only on sockets whose protocol number is spelled out.
-        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self._server = await self._loop.create_server(self._connect, sock=listener, backlog=BACKLOG)
-        self._watch()
+        self._acceptor = Acceptor(self._loop, listener, self.connect)
+        self.watch()
 
-    def _connect(self) -> Connection:
+    def connect(self) -> Connection:
+        """Return the protocol of a new connection."""
         return Connection(self)
 
     def admit(self, connection: Connection) -> bool:
@@ -91,10 +89,10 @@ class Edge:
         if not self._connections:
             self._empty.set()
 
-    def _watch(self) -> None:
+    def watch(self) -> None:
         """Let every connection whose deadline has passed do what it asks for; then again later."""
         pause = min(LONGEST_LOOK, max(SHORTEST_LOOK, self.limits.shortest / LOOKS_PER_DEADLINE))
-        self._look = self._loop.call_later(pause, self._watch)
+        self._look = self._loop.call_later(pause, self.watch)
         now = self.now()
         for connection in [c for c in self._connections if c.deadline < now]:
             connection.expire()
@@ -106,8 +104,8 @@ class Edge:
         """
         self.draining = True
         self.keeps_connections = False
-        if self._server is not None:
-            self._server.close()
+        if self._acceptor is not None:
+            self._acceptor.close()
         for connection in list(self._connections):
             connection.close_if_idle()
         if self._connections:

@@ -37,7 +37,7 @@ class HealthPort:
 
     def _run(self) -> None:
         edge = Edge(self._loop, self._dispatch, _unlogged, HEALTH_LIMITS)
-        self._loop.run_until_complete(edge.listen(self._listener))
+        edge.listen(self._listener)
         self._loop.run_forever()
         self._loop.run_until_complete(edge.drain(0, asyncio.Event()))
         self._loop.close()

@@ -73,7 +73,7 @@ async def _live(
     if lifeline is not None:
         loop.add_reader(lifeline, _on_end_of_file, loop, lifeline, stop)
     edge = Edge(loop, server.dispatch, server.finished, server.limits)
-    await edge.listen(listener)
+    edge.listen(listener)
     health = health_listener and HealthPort(health_listener, lambda: server.draining)
     # What lives as long as the server is out of the collector's sight from here on.
     gc.collect()

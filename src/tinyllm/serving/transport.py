@@ -1,0 +1,281 @@
+"""The sockets of an edge: an acceptor, and a transport that asks the kernel for little.
+
+Most requests are whole when their connection is accepted, and most answers are taken by the
+kernel in one call. So an accepted socket is read at once, an answer is sent at once, and only
+a connection that has to wait is registered with the event loop: a plain answer costs accept,
+recv, send and close, where an event loop's own transport adds six more calls and its objects
+(benchmarks/README.md has the microseconds).
+
+`SocketTransport` keeps the rules of asyncio's transports as far as a `Connection` uses them,
+above an event loop's add_reader and add_writer, so any event loop will do.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import logging
+import socket
+from collections.abc import Callable
+from typing import Any, Final
+
+READ_BYTES: Final = 64 * 1024
+HIGH_WATER: Final = 64 * 1024  # bytes unsent above which the protocol is asked to pause
+LOW_WATER: Final = 16 * 1024  # and below which to go on
+
+ACCEPTS_PER_TURN: Final = 32  # then other sockets, and other workers, get their turn
+OUT_OF_DESCRIPTORS: Final = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
+ACCEPT_PAUSE: Final = 0.2  # seconds without accepting when there is no descriptor to be had
+
+# Every call is made without waiting; the flag saves the call that would make the socket so.
+NO_WAIT: Final = socket.MSG_DONTWAIT
+
+logger = logging.getLogger("tinyllm.serving")
+
+Address = tuple[Any, ...]  # as the socket module gives it: host and port first
+
+
+class SocketTransport(asyncio.Transport):
+    """One connected socket. The protocol is told of data, end of file, room to write, and loss."""
+
+    __slots__ = (
+        "_buffer",
+        "_closing",
+        "_eof",
+        "_loop",
+        "_paused",
+        "_protocol",
+        "_reading",
+        "_socket",
+        "_watched",
+        "peer",
+    )
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        connected: socket.socket,
+        peer: Address,
+        protocol: asyncio.Protocol,
+    ) -> None:
+        self._loop = loop
+        self._socket = connected
+        self._protocol = protocol
+        self._buffer = b""  # unsent
+        self._reading = True  # the protocol wants data
+        self._watched = False  # the loop tells us when there is some
+        self._paused = False  # the protocol was asked to pause writing
+        self._eof = False  # nothing more is to be sent
+        self._closing = False
+        self.peer = peer
+
+    def begin(self) -> None:
+        """Hand the protocol its transport, and what has already arrived."""
+        self._protocol.connection_made(self)
+        if self._reading and not self._closing:
+            self._on_readable()
+            self._watch()
+
+    # Reading
+
+    def _on_readable(self) -> None:
+        if not self._reading:
+            self._unwatch()  # asked for again when the protocol resumes
+            return
+        try:
+            data = self._socket.recv(READ_BYTES, NO_WAIT)
+        except (BlockingIOError, InterruptedError):
+            return
+        except OSError as error:
+            self._lose(error)
+            return
+        try:
+            if data:
+                self._protocol.data_received(data)
+                return
+            self._reading = False
+            self._unwatch()
+            if not self._protocol.eof_received():
+                self.close()
+        except Exception:
+            logger.exception("a connection failed on what it was sent")
+            self._lose(None)
+
+    def pause_reading(self) -> None:
+        """Leave what arrives to the kernel."""
+        self._reading = False
+
+    def resume_reading(self) -> None:
+        """Read again."""
+        self._reading = True
+        self._watch()
+
+    def is_reading(self) -> bool:
+        """Whether the protocol gets data."""
+        return self._reading and not self._closing
+
+    def _watch(self) -> None:
+        if self._reading and not self._watched and not self._closing:
+            self._watched = True
+            self._loop.add_reader(self._socket, self._on_readable)
+
+    def _unwatch(self) -> None:
+        if self._watched:
+            self._watched = False
+            self._loop.remove_reader(self._socket)
+
+    # Writing
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        """Send now what the kernel takes, and the rest when it has room."""
+        if self._closing or self._eof:
+            return
+        if self._buffer:
+            self._buffer += bytes(data)
+        else:
+            try:
+                sent = self._socket.send(data, NO_WAIT)
+            except (BlockingIOError, InterruptedError):
+                sent = 0
+            except OSError as error:
+                self._lose(error)
+                return
+            if sent == len(data):
+                return
+            self._buffer = bytes(data[sent:])
+            self._loop.add_writer(self._socket, self._on_writable)
+        if len(self._buffer) > HIGH_WATER and not self._paused:
+            self._paused = True
+            self._protocol.pause_writing()
+
+    def _on_writable(self) -> None:
+        try:
+            sent = self._socket.send(self._buffer, NO_WAIT)
+        except (BlockingIOError, InterruptedError):
+            return
+        except OSError as error:
+            self._lose(error)
+            return
+        self._buffer = self._buffer[sent:]
+        if not self._buffer:
+            self._loop.remove_writer(self._socket)
+            if self._closing:
+                self._end(None)
+                return
+            if self._eof:
+                self._shut_down()
+        if self._paused and len(self._buffer) <= LOW_WATER:
+            self._paused = False
+            self._protocol.resume_writing()
+
+    def get_write_buffer_size(self) -> int:
+        """Return the number of bytes that wait for the kernel."""
+        return len(self._buffer)
+
+    def can_write_eof(self) -> bool:
+        """TCP can close one direction."""
+        return True
+
+    def write_eof(self) -> None:
+        """Close the sending side once everything is sent."""
+        if not self._eof and not self._closing:
+            self._eof = True
+            if not self._buffer:
+                self._shut_down()
+
+    def _shut_down(self) -> None:
+        try:
+            self._socket.shutdown(socket.SHUT_WR)
+        except OSError as error:
+            self._lose(error)
+
+    # The end
+
+    def close(self) -> None:
+        """Read no more, and close once everything is sent."""
+        if self._closing:
+            return
+        self._closing = True
+        self._unwatch()
+        if not self._buffer:
+            self._end(None)
+
+    def abort(self) -> None:
+        """Close at once; what is unsent is lost."""
+        self._lose(None)
+
+    def is_closing(self) -> bool:
+        """Whether the end has begun."""
+        return self._closing
+
+    def _lose(self, error: OSError | None) -> None:
+        if self._socket.fileno() < 0:
+            return
+        self._closing = True
+        self._unwatch()
+        if self._buffer:
+            self._buffer = b""
+            self._loop.remove_writer(self._socket)
+        self._end(error)
+
+    def _end(self, error: OSError | None) -> None:
+        """Close the socket, and tell the protocol when it is not in the middle of something."""
+        self._socket.close()
+        self._loop.call_soon(self._protocol.connection_lost, error)
+
+    def get_extra_info(self, name: str, default: Any = None) -> Any:  # noqa: ANN401 - asyncio's
+        """Return "peername" or "socket"."""
+        return {"peername": self.peer, "socket": self._socket}.get(name, default)
+
+
+class Acceptor:
+    """Accepts connections from a listening socket for as long as it is open."""
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        listener: socket.socket,
+        make_protocol: Callable[[], asyncio.Protocol],
+    ) -> None:
+        self._loop = loop
+        self._listener = listener
+        self._make_protocol = make_protocol
+        listener.setblocking(False)
+        # Accepted sockets inherit it, which saves a call each (tcp(7)).
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._resume: asyncio.TimerHandle | None = None
+        loop.add_reader(listener, self._on_readable)
+
+    def close(self) -> None:
+        """Stop accepting and close the listening socket."""
+        if self._resume is not None:
+            self._resume.cancel()
+        if self._listener.fileno() >= 0:
+            self._loop.remove_reader(self._listener)
+            self._listener.close()
+
+    def _on_readable(self) -> None:
+        """Accept a few; they are read after all of them have been accepted."""
+        accepted = []
+        for _ in range(ACCEPTS_PER_TURN):
+            try:
+                accepted.append(self._listener.accept())
+            except (BlockingIOError, InterruptedError, ConnectionAbortedError):
+                break
+            except OSError as error:
+                if error.errno not in OUT_OF_DESCRIPTORS:
+                    raise
+                self._pause(error)
+                break
+        for connected, peer in accepted:
+            SocketTransport(self._loop, connected, peer, self._make_protocol()).begin()
+
+    def _pause(self, error: OSError) -> None:
+        """Wait for connections to end: the kernel would wake us for nothing until then."""
+        logger.error("cannot accept connections: %s; trying again soon", error.strerror)
+        self._loop.remove_reader(self._listener)
+        self._resume = self._loop.call_later(ACCEPT_PAUSE, self._go_on)
+
+    def _go_on(self) -> None:
+        self._resume = None
+        self._loop.add_reader(self._listener, self._on_readable)
