@@ -9,6 +9,7 @@ belongs to no request yet stays in the parser for the next one (keep-alive, pipe
 from __future__ import annotations
 
 import enum
+from collections.abc import Callable
 from typing import Protocol
 
 from tinyllm.wire.buffer import ReceiveBuffer
@@ -94,13 +95,14 @@ class RequestParser:
         return ParserState.IDLE if not data or data == b"\r" else ParserState.HEAD
 
     @property
-    def expects_continue(self) -> bool:
-        """Whether the client waits for `CONTINUE`: true until the body is whole, answer it once.
+    def pending(self) -> Request | None:
+        """The request whose head was accepted and whose body is not whole, without its body."""
+        return self._request
 
-        RFC 9110, section 10.1.1: the expectation in an HTTP/1.0 request is ignored.
-        """
-        request = self._request
-        return request is not None and request.version == "1.1" and bool(request.header("expect"))
+    @property
+    def expects_continue(self) -> bool:
+        """Whether the client waits for `CONTINUE`: true until the body is whole, answer it once."""
+        return self._request is not None and self._request.expects_continue
 
     @property
     def buffered(self) -> int:
@@ -116,14 +118,14 @@ class RequestParser:
 class ByteReader(Protocol):
     """A blocking binary reader: io.BytesIO, socket.makefile("rb"), any io.BufferedReader."""
 
-    def readline(self, size: int, /) -> bytes:
+    def readline(self, size: int, /) -> bytes | None:
         """Return bytes up to and with the next LF, at most `size`; b"" at the end."""
 
     def read(self, size: int, /) -> bytes | None:
         """Return up to `size` bytes; b"" at the end."""
 
 
-def read_request(reader: ByteReader) -> Request:
+def read_request(reader: ByteReader, on_head: Callable[[Request], None] | None = None) -> Request:
     """Return the next request from a blocking reader.
 
     Raises HttpError; its `status` is what to answer, 0 when nobody is left to answer.
@@ -131,10 +133,21 @@ def read_request(reader: ByteReader) -> Request:
     It takes from the reader what belongs to the request and not a byte more: the head line by line,
     then the body by its length. So the next request of a pipelining client is still in the reader,
     for the next call. After an error the reader stands somewhere in the broken request.
+
+    `on_head` gets the request, without its body, when the head was accepted and a body is to be
+    read: the place to send `CONTINUE` to a client that waits for it, to start another deadline, or
+    to raise instead of reading the body.
     """
     parser = RequestParser()
     while (request := parser.next_request()) is None:
-        missing = parser.missing_body_bytes
-        data = reader.read(missing) if missing else reader.readline(MAX_HEAD_BYTES + 1)
-        parser.feed(data or b"")
+        if parser.pending is None:
+            data = reader.readline(MAX_HEAD_BYTES + 1)
+        else:
+            if on_head is not None:
+                on_head(parser.pending)
+                on_head = None
+            data = reader.read(parser.missing_body_bytes)
+        if data is None:
+            raise BlockingIOError("read_request needs a reader that blocks")
+        parser.feed(data)
     return request

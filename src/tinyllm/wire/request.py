@@ -77,8 +77,16 @@ class Request:
         if b"connection" not in self._index:
             return False
         values = b",".join(value for name, value in self._fields if name.lower() == b"connection")
-        options = {option.strip(b" \t") for option in values.lower().split(b",")}
+        options = [option.strip(b" \t") for option in values.lower().split(b",")]
         return b"keep-alive" in options and b"close" not in options
+
+    @property
+    def expects_continue(self) -> bool:
+        """Whether the client waits for 100 (Continue) before it sends the body.
+
+        RFC 9110, section 10.1.1: the expectation in an HTTP/1.0 request is ignored.
+        """
+        return b"expect" in self._index and self.version == "1.1"
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Request):

@@ -84,10 +84,10 @@ ExtraFields = Iterable[tuple[str, str]]
 
 
 class ByteWriter(Protocol):
-    """A binary writer; like a raw socket file, it may write less than it was given."""
+    """A blocking binary writer; like a raw socket file, it may take less than it was given."""
 
     def write(self, data: bytes | memoryview, /) -> int | None:
-        """Write and return how many bytes were taken, None for all."""
+        """Write and return how many bytes were taken."""
 
     def flush(self) -> object:
         """Send on what a buffer holds."""
@@ -124,10 +124,20 @@ def sse_head_bytes(extra: ExtraFields = ()) -> bytes:
 
 
 def write_response(
-    writer: ByteWriter, status: int, content_type: str, extra: ExtraFields = (), body: bytes = b""
+    writer: ByteWriter,
+    status: int,
+    content_type: str,
+    extra: ExtraFields = (),
+    body: bytes = b"",
+    *,
+    connection: str = "close",
+    head_only: bool = False,
 ) -> None:
     """Write one whole response and flush it; see `response_bytes`."""
-    write_all(writer, response_bytes(status, content_type, extra, body))
+    data = response_bytes(
+        status, content_type, extra, body, connection=connection, head_only=head_only
+    )
+    write_all(writer, data)
 
 
 def write_sse_head(writer: ByteWriter, extra: ExtraFields = ()) -> None:
@@ -139,8 +149,10 @@ def write_all(writer: ByteWriter, data: bytes) -> None:
     """Write all bytes, however few the writer takes at a time, and flush."""
     rest = memoryview(data)
     while rest:
-        written = writer.write(rest)
-        rest = rest[len(rest) if written is None else written :]
+        taken = writer.write(rest)
+        if taken is None:
+            raise BlockingIOError("this needs a writer that blocks")
+        rest = rest[taken:]
     writer.flush()
 
 
