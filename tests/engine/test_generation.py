@@ -6,8 +6,8 @@ import time
 
 import pytest
 
-from support.models import succ
-from tinyllm.decoding import Pcg32, next_token
+from support.models import broken_after_a, succ
+from tinyllm.decoding import Pcg32, SamplingError, next_token
 from tinyllm.engine import Generation, SamplingParams, generate_tokens
 from tinyllm.model import Bigram
 
@@ -53,3 +53,13 @@ def test_no_more_tokens_than_asked_for(model: Bigram) -> None:
     assert bytes(generation.take(100)) == b"bcd"
     assert generation.remaining == 0
     assert generation.take(100) == []
+
+
+@pytest.mark.parametrize("temperature", [0.0, 1e-9], ids=["greedy", "sampled"])
+def test_a_slice_that_meets_a_broken_row_returns_what_came_before_it(temperature: float) -> None:
+    logits = [broken_after_a(before, after) for before in range(256) for after in range(256)]
+    params = SamplingParams(100, temperature, 1)
+    generation = Generation(Bigram.from_weight(logits), b"a", params)
+    assert bytes(generation.take_until(time.perf_counter() + 60, 50)) == b"bc"
+    with pytest.raises(SamplingError):
+        generation.take_until(time.perf_counter() + 60, 50)
