@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from tinyllm.decoding.sampling import SamplerCache, TokenSampler
+from tinyllm.decoding.sampling import SamplerCache, SamplingError, TokenSampler
 from tinyllm.model.base import LanguageModel
 
 # A slice looks at the clock after this many tokens, then after twice as many, and so on. So few
@@ -55,11 +55,18 @@ class Generation:
     def take_until(self, deadline: float, limit: int) -> list[int]:
         """Return up to `limit` ids, but stop soon after `deadline` (`time.perf_counter` seconds).
 
-        At least one id is returned, so that a generation always gets on.
+        At least one id is returned, so that a generation always gets on. Raises SamplingError
+        when the next row of logits has no usable value: the ids before it have been returned.
         """
-        ids = self.take(min(limit, FIRST_LOOK))
-        while self.remaining and len(ids) < limit and time.perf_counter() < deadline:
-            ids += self.take(min(limit - len(ids), len(ids)))
+        ids: list[int] = []
+        try:
+            ids += self.take(min(limit, FIRST_LOOK))
+            while self.remaining and len(ids) < limit and time.perf_counter() < deadline:
+                ids += self.take(min(limit - len(ids), len(ids)))
+        except SamplingError as error:
+            ids += error.partial
+            if not ids:
+                raise
         return ids
 
 
