@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
-from support.contract import COMPONENTS, CONTRACT, METHODS, check, resolve
+from support.contract import COMPONENTS, CONTRACT, METHODS, check
 from tinyllm.serving import routes, schema
 from tinyllm.wire import HttpError
 
@@ -47,7 +47,7 @@ def test_the_shipped_json_is_the_contract() -> None:
 
 
 def test_generated_files_are_what_their_sources_make() -> None:
-    command = [sys.executable, ROOT / "tools" / "generate_docs.py", "--check"]
+    command: list[str | Path] = [sys.executable, ROOT / "tools" / "generate_docs.py", "--check"]
     checked = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert (checked.stdout, checked.stderr, checked.returncode) == ("", "", 0)
 

@@ -57,6 +57,29 @@ def parse_reply(data: bytes) -> Reply:
     return Reply(int(status), head, body)
 
 
+def read_reply(connection: socket.socket, *, head_only: bool = False) -> Reply:
+    """Read one answer and no more: to its Content-Length, or to the close if it has none.
+
+    `head_only` is for the answer to a HEAD, which has a length but no body.
+    """
+    data = bytearray()
+    while b"\r\n\r\n" not in data:
+        chunk = connection.recv(65536)
+        assert chunk, f"the server closed in mid-head: {bytes(data)!r}"
+        data += chunk
+    reply = parse_reply(bytes(data))
+    if "content-length" not in reply.headers:
+        return parse_reply(bytes(data) + read_all(connection))
+    missing = 0 if head_only else int(reply.headers["content-length"]) - len(reply.body)
+    while missing > 0:
+        chunk = connection.recv(missing)
+        assert chunk, f"the server closed {missing} bytes before the end of the body"
+        data += chunk
+        missing -= len(chunk)
+    assert missing == 0, f"{-missing} bytes came after the body"
+    return parse_reply(bytes(data))
+
+
 def exchange(address: Address, request: bytes) -> Reply:
     """Send bytes, read to the end, take the answer apart."""
     with connect(address) as connection:
