@@ -50,7 +50,7 @@ class ReceiveBuffer:
         """
         if self.data[0] == _CR:
             self._drop_empty_lines()
-        end = self.data.find(b"\r\n\r\n", self._checked and self._checked - 3) + 4
+        end = self.data.find(b"\r\n\r\n", max(self._checked - 3, 0)) + 4
         if 4 <= end <= self._max_head_bytes:
             return end
         self._check_unfinished()
