@@ -147,6 +147,11 @@ def test_arguments_are_checked_before_anything_is_drawn(model: Bigram) -> None:
             TokenSampler(model, ids, 1, 1)
 
 
+def test_cache_of_another_model_is_refused(model: Bigram) -> None:
+    with pytest.raises(ValueError, match="the cache belongs to another model"):
+        TokenSampler(model, b"a", 1, 1, SamplerCache(awkward_model()))
+
+
 def test_zero_tokens_are_none(model: Bigram) -> None:
     assert TokenSampler(model, b"a", 1, 1).take(0) == []
 

@@ -40,7 +40,7 @@ class SamplerCache:
         self.argmax = _Argmax(model)
         self.seeds = SeedPool()
         self.bytes = 0
-        self._model = model
+        self.model = model
         self._max_bytes = max_bytes
         self._by_temperature: OrderedDict[float, TemperatureRows] = OrderedDict()
 
@@ -53,7 +53,7 @@ class SamplerCache:
         if rows is not None:
             self._by_temperature.move_to_end(temperature)
             return rows
-        rows = TemperatureRows(self._model, temperature, self._charge)
+        rows = TemperatureRows(self.model, temperature, self._charge)
         self._by_temperature[temperature] = rows
         self._charge(rows.bytes)
         return rows

@@ -42,8 +42,8 @@ def next_token(model: LanguageModel, state: State, temperature: float, rng: Pcg3
 class TokenSampler:
     """One stream of tokens: the ones that `next_token` gives, called over and over.
 
-    Raises ValueError for an empty prompt, a bad temperature, or a seed that is no u64. A cache
-    shared with other samplers must be of the same model.
+    Raises ValueError for a prompt that the model refuses (an empty one), a bad temperature, a
+    seed that is no u64, or a cache of another model.
     """
 
     __slots__ = ("_cache", "_model", "_state", "_temperature", "_uniforms")
@@ -60,7 +60,11 @@ class TokenSampler:
         self._model = model
         self._state = model.start(prompt_ids)
         self._temperature = temperature
-        self._cache = cache = SamplerCache(model) if cache is None else cache
+        if cache is None:
+            cache = SamplerCache(model)
+        elif cache.model is not model:
+            raise ValueError("the cache belongs to another model")
+        self._cache = cache
         self._uniforms = cache.seeds.uniforms(seed)
 
     def take(self, count: int) -> list[int]:

@@ -5,11 +5,32 @@ become a character waits; what no longer can is one U+FFFD for its maximal subpa
 ED A0 is two U+FFFD as soon as A0 is there, since no character begins that way. What waits is
 therefore always the beginning of a valid sequence, and a new byte either goes on with it or
 breaks it and is then read by itself.
+
+`push` is that rule, byte by byte. `push_block` gives the same pieces for a whole block at the
+speed of the C decoder: bytes that are in no character come out of it as lone surrogates
+("surrogateescape") and go through `push`; of the rest, equally long characters stand together
+in runs, and what a run gives to each of its bytes is one slice assignment.
 """
 
 from __future__ import annotations
 
+import re
+
 REPLACEMENT = "\ufffd"
+
+_TAIL = range(0x80, 0xC0)
+# Table 3-7: where the second byte is bounded more tightly than a tail.
+_SECOND = {
+    0xE0: range(0xA0, 0xC0),  # below: overlong
+    0xED: range(0x80, 0xA0),  # above: surrogates
+    0xF0: range(0x90, 0xC0),  # below: overlong
+    0xF4: range(0x80, 0x90),  # above: beyond U+10FFFF
+}
+# Characters of 1, 2, 3 and 4 bytes, and bytes that are in no character.
+_RUN = re.compile(
+    "[\x00-\x7f]+|[\x80-\u07ff]+|[\u0800-\ud7ff\ue000-\uffff]+|[\U00010000-\U0010ffff]+"
+    "|[\udc80-\udcff]+"
+)
 
 
 class Utf8Stream:
@@ -23,8 +44,6 @@ class Utf8Stream:
     def push(self, byte: int) -> str:
         """Return the text that this byte completes, "" while its sequence is incomplete."""
         pending = self._pending
-        if byte < 0x80 and not pending:
-            return chr(byte)
         if pending and byte in _continuations(pending):
             sequence = pending + bytes((byte,))
             if len(sequence) < _sequence_length(sequence[0]):
@@ -32,26 +51,45 @@ class Utf8Stream:
                 return ""
             self._pending = b""
             return sequence.decode()
-        self._pending = b""
         broken = REPLACEMENT if pending else ""
         length = _sequence_length(byte)
-        if length == 1:
-            return broken + chr(byte)
-        if length == 0:
-            return broken + REPLACEMENT
-        self._pending = bytes((byte,))
-        return broken
+        self._pending = bytes((byte,)) if length > 1 else b""
+        if length > 1:
+            return broken
+        return broken + (chr(byte) if length else REPLACEMENT)
 
     def push_block(self, data: bytes) -> list[str]:
-        """Return one piece per byte, as `push` would."""
-        if not self._pending and data.isascii():
+        """Return one piece per byte, the ones that `push` would return."""
+        pending = self._pending
+        if not pending and data.isascii():
             return list(data.decode("ascii"))
-        return [self.push(byte) for byte in data]
+        self._pending = b""
+        pieces: list[str] = []
+        for run in _RUN.findall((pending + data).decode("utf-8", "surrogateescape")):
+            here, first = len(pieces), run[0]
+            if first < "\x80":
+                pieces += run
+            elif "\udc80" <= first <= "\udcff":
+                pieces += map(self.push, run.encode("ascii", "surrogateescape"))
+                continue
+            else:
+                pieces += _spread(run, 2 if first < "\u0800" else 3 if first < "\U00010000" else 4)
+            if self._pending:  # broken by this run, to which the decoder did not join it
+                pieces[here] = REPLACEMENT + pieces[here]
+                self._pending = b""
+        return pieces[len(pending) :]
 
     def finish(self) -> str:
         """Return what still waits as one U+FFFD, or ""; the stream is then empty."""
         pending, self._pending = self._pending, b""
         return REPLACEMENT if pending else ""
+
+
+def _spread(run: str, length: int) -> list[str]:
+    """Return a piece per byte of characters of `length` bytes: the last byte completes each."""
+    pieces = [""] * (length * len(run))
+    pieces[length - 1 :: length] = run
+    return pieces
 
 
 def _sequence_length(lead: int) -> int:
@@ -70,12 +108,3 @@ def _sequence_length(lead: int) -> int:
 def _continuations(pending: bytes) -> range:
     """Return the bytes that can follow the beginning of a sequence."""
     return _SECOND.get(pending[0], _TAIL) if len(pending) == 1 else _TAIL
-
-
-_TAIL = range(0x80, 0xC0)
-_SECOND = {
-    0xE0: range(0xA0, 0xC0),  # below: overlong
-    0xED: range(0x80, 0xA0),  # above: surrogates
-    0xF0: range(0x90, 0xC0),  # below: overlong
-    0xF4: range(0x80, 0x90),  # above: beyond U+10FFFF
-}
