@@ -16,6 +16,7 @@ import itertools
 import socket
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 from typing import cast
 
 from support.wire import Reply, parse_reply
@@ -84,8 +85,11 @@ class MemoryLoop:
 
     def poll(self) -> None:
         """Find the sockets that are ready, as epoll does."""
-        self._ready += [call for sock, call in self._readers.items() if sock.is_readable()]
-        self._ready += [call for sock, call in self._writers.items() if sock.is_writable()]
+        for watched, is_ready in (
+            (self._readers, MemorySocket.is_readable),
+            (self._writers, MemorySocket.is_writable),
+        ):
+            self._ready += [partial(_call, watched, sock) for sock in watched if is_ready(sock)]
 
     def round(self) -> bool:
         """Poll, and run what was ready; False when nothing was."""
@@ -117,6 +121,12 @@ class MemoryLoop:
                 callback()
             self.run()
         self._now = max(self._now, end)
+
+
+def _call(watched: dict[MemorySocket, Callback], sock: MemorySocket) -> None:
+    """Call whoever waits for the socket, if he still does."""
+    if (callback := watched.get(sock)) is not None:
+        callback()
 
 
 class MemorySocket:

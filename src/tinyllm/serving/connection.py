@@ -184,6 +184,8 @@ class Connection(asyncio.Protocol):
     def _await_more(self) -> None:
         """Set the deadline of what is missing, and tell a waiting client to go on."""
         state = self._parser.state
+        if state is ParserState.IDLE and self._waiting_in is ParserState.HEAD:
+            state = ParserState.HEAD  # an empty line is no request: a new client still owes one
         if state is not self._waiting_in:
             self._waiting_in = state
             self.deadline = self._edge.now() + self._edge.limits.patience(state)
