@@ -33,12 +33,13 @@ def hang(collector: FakeCollector, connection: socket.socket) -> None:
 def reset(collector: FakeCollector, connection: socket.socket) -> None:
     """Drop the connection with a reset."""
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-    connection.close()
+    socket.close(connection.detach())  # at once, though a reader still holds the socket
 
 
 def hang_up(collector: FakeCollector, connection: socket.socket) -> None:
     """Close without an answer."""
-    connection.close()
+    connection.shutdown(socket.SHUT_RDWR)
+    collector.count_hang_up()
 
 
 def then_close(answer: bytes) -> Answer:
@@ -46,7 +47,7 @@ def then_close(answer: bytes) -> Answer:
 
     def act(collector: FakeCollector, connection: socket.socket) -> None:
         connection.sendall(answer)
-        connection.close()
+        hang_up(collector, connection)
 
     return act
 
@@ -83,15 +84,17 @@ class FakeCollector:
         self.answers = list(answers) or [OK]
         self.requests: list[Received] = []
         self.connections = 0
+        self.hung_up = 0
         self.over = threading.Event()
         self._changed = threading.Condition()
         self._listener = socket.create_server(("127.0.0.1", 0))
+        self.port: int = self._listener.getsockname()[1]
         threading.Thread(target=self._accept, daemon=True).start()
 
     @property
     def endpoint(self) -> str:
         """What OTEL_EXPORTER_OTLP_ENDPOINT would be."""
-        return f"http://127.0.0.1:{self._listener.getsockname()[1]}"
+        return f"http://127.0.0.1:{self.port}"
 
     @property
     def url(self) -> str:
@@ -104,9 +107,14 @@ class FakeCollector:
             return [span for received in self.requests for span in received.spans()]
 
     def wait_for(self, condition: Callable[[FakeCollector], bool]) -> None:
-        """Wait until the condition holds; it is looked at after each request."""
+        """Wait until the condition holds; it is looked at after each request and hang-up."""
         with self._changed:
             assert self._changed.wait_for(lambda: condition(self), TIMEOUT), self.requests
+
+    def count_hang_up(self) -> None:
+        with self._changed:
+            self.hung_up += 1
+            self._changed.notify_all()
 
     def close(self) -> None:
         self.over.set()

@@ -76,6 +76,7 @@ class SpanExporter:
         self._end = float("inf")  # monotonic time at which closing gives up
         self._overflow = 0  # counted by offer; all other losses by the thread
         self._overflow_said = False
+        self._remarked = False
         self._losses: Counter[str] = Counter()
         self._exported = 0
         self._in_hand = 0  # spans of the batch that is on its way
@@ -191,6 +192,7 @@ class SpanExporter:
         """Post a batch until it is accepted or refused, or until no time is left for it."""
         give_up = time.monotonic() + self._config.export_timeout
         for attempt in count():
+            last = self._closing.is_set()  # what is begun at the end is not tried again
             left = min(give_up, self._end) - time.monotonic()
             answer = self._collector.post(body, min(max(left, 0), self._config.timeout))
             match answer:
@@ -198,11 +200,13 @@ class SpanExporter:
                     self._exported += size - answer.rejected
                     if answer.rejected:
                         self._lose(answer.rejected, "rejected by the collector", answer.message)
+                    elif answer.message:
+                        self._pass_on(answer.message)
                     return
                 case Refused():
                     self._lose(size, "refused by the collector", answer.reason)
                     return
-                case Unavailable() if not self._pause(answer, attempt, give_up):
+                case Unavailable() if last or not self._pause(answer, attempt, give_up):
                     self._lose(size, "not delivered", answer.reason)
                     return
 
@@ -212,7 +216,7 @@ class SpanExporter:
             pause = answer.retry_after
         else:  # exponential, with jitter so that many engines do not come back at once
             pause = min(self._config.first_pause * 2**attempt, MAX_PAUSE) * random.uniform(0.5, 1)
-        if self._closing.is_set() or time.monotonic() + pause >= give_up:
+        if time.monotonic() + pause >= give_up:
             return False
         interrupted = self._closing.wait(pause)
         # At the end there is one last attempt, but not against the collector's own wish.
@@ -224,12 +228,17 @@ class SpanExporter:
             log.warning("%d spans %s (%s); later ones are counted", size, how, why or "no reason")
         self._losses[how] += size
 
+    def _pass_on(self, message: str) -> None:
+        """Say what a collector remarks on a batch that it took, the first time."""
+        if not self._remarked:
+            self._remarked = True
+            log.warning("the collector took all spans and says: %s", message)
+
     def _report_overflow(self) -> None:
         if self._overflow and not self._overflow_said:
             self._overflow_said = True
-            log.warning(
-                "spans lost: the queue of %d is full; they are counted", self._config.max_queue_size
-            )
+            size = self._config.max_queue_size
+            log.warning("spans are lost: the queue of %d is full; they are counted", size)
 
 
 def _cut(record: CompletionSpan) -> None:

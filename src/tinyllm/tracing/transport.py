@@ -89,6 +89,9 @@ class Collector:
             connection.request("POST", self._target, body, self._headers)
             response = connection.getresponse()
             text = response.read(MAX_ANSWER_BYTES)
+        except TimeoutError:
+            self.close()
+            return Unavailable(f"no whole answer within {timeout:g} s")
         except (OSError, http.client.HTTPException, UnicodeError) as problem:
             self.close()
             return Unavailable(_described(problem))
@@ -116,14 +119,13 @@ class _Deadline:
     """A moment by which an attempt is over."""
 
     def __init__(self, seconds: float) -> None:
-        self._seconds = seconds
         self._end = time.monotonic() + seconds
 
     def remaining(self) -> float:
         """Return the seconds that are left; raise TimeoutError if none are."""
         left = self._end - time.monotonic()
         if left <= 0:
-            raise TimeoutError(f"no whole answer within {self._seconds:g} s")
+            raise TimeoutError
         return left
 
 
@@ -245,8 +247,6 @@ def retry_after(value: str | None) -> float | None:
 
 
 def _described(problem: Exception) -> str:
-    if isinstance(problem, TimeoutError):
-        return str(problem) if str(problem).startswith("no whole") else "no answer in time"
     if isinstance(problem, OSError) and problem.strerror:
         return one_line(problem.strerror)
     return one_line(f"{type(problem).__name__}: {problem}")
