@@ -12,7 +12,6 @@ import struct
 import sys
 from array import array
 from collections.abc import Sequence
-from pathlib import Path
 
 from tinyllm.model.config import CONFIG_FILE, ModelConfig, read_config
 from tinyllm.model.errors import (
@@ -59,13 +58,13 @@ class Bigram:
     @classmethod
     def load(cls, model_dir: str | os.PathLike[str]) -> Bigram:
         """Read config.json and model.safetensors of a model directory; CheckpointError."""
-        return cls.load_configured(model_dir, read_config(Path(model_dir) / CONFIG_FILE))
+        return cls.load_configured(model_dir, read_config(os.path.join(model_dir, CONFIG_FILE)))
 
     @classmethod
     def load_configured(cls, model_dir: str | os.PathLike[str], config: ModelConfig) -> Bigram:
         """Read model.safetensors beside a config.json that was read already; CheckpointError."""
-        check_config(config, os.fspath(Path(model_dir) / CONFIG_FILE))
-        with FileSource(Path(model_dir) / WEIGHT_FILE) as source:
+        check_config(config, os.path.join(model_dir, CONFIG_FILE))
+        with FileSource(os.path.join(model_dir, WEIGHT_FILE)) as source:
             weight = _read_weight(source)
             source.check_unchanged()
         return cls(weight)

@@ -7,7 +7,7 @@ ignored, since tools add their own. docs/formats/config.schema.json says the sam
 from __future__ import annotations
 
 import os
-from dataclasses import asdict, dataclass
+from typing import NamedTuple
 
 from tinyllm.model.errors import ConfigError, shown
 from tinyllm.model.source import FileSource, Source
@@ -17,8 +17,7 @@ CONFIG_FILE = "config.json"
 MAX_CONFIG_BYTES = 1024 * 1024  # three fields and a tool's own; a larger file is none of ours
 
 
-@dataclass(frozen=True, slots=True)
-class ModelConfig:
+class ModelConfig(NamedTuple):
     """The fields of config.json that decide how a model is read."""
 
     tl_arch: str
@@ -78,4 +77,4 @@ def _field(fields: dict[str, Json], key: str, file: str) -> Json:
 def write_config(path: str | os.PathLike[str], config: ModelConfig) -> None:
     """Write config.json; OSError when that fails."""
     with open(path, "w", encoding="utf-8") as file:
-        file.write(dump_json(asdict(config)) + "\n")
+        file.write(dump_json(config._asdict()) + "\n")

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from pathlib import Path
 from typing import TypeAlias
 
 from tinyllm.model.base import LanguageModel
@@ -24,10 +23,10 @@ ARCHITECTURES: dict[str, Loader] = {
 
 def load_model(model_dir: str | os.PathLike[str]) -> LanguageModel:
     """Return the model in a directory; raise the CheckpointError that says what is wrong."""
-    path = Path(model_dir) / CONFIG_FILE
+    path = os.path.join(model_dir, CONFIG_FILE)
     config = read_config(path)
     loader = ARCHITECTURES.get(config.tl_arch)
     if loader is None:
         problem = f"tl_arch is {shown(repr(config.tl_arch))}, not one of {', '.join(ARCHITECTURES)}"
-        raise ConfigError(problem, file=os.fspath(path))
+        raise ConfigError(problem, file=path)
     return loader(model_dir, config)

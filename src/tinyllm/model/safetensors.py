@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from tinyllm.model.errors import (
     MAX_HEADER_BYTES,
@@ -47,8 +47,7 @@ DTYPE_BYTES = {"F32": 4}  # contract v0 knows F32 alone
 METADATA = "__metadata__"
 
 
-@dataclass(frozen=True, slots=True)
-class TensorInfo:
+class TensorInfo(NamedTuple):
     """Where one tensor lies: bytes [begin, end) of the file, row-major, little-endian."""
 
     name: str
@@ -58,8 +57,7 @@ class TensorInfo:
     end: int
 
 
-@dataclass(frozen=True, slots=True)
-class Index:
+class Index(NamedTuple):
     """A checked header: `metadata`, and `tensors` by name in the order they lie in the file."""
 
     metadata: Mapping[str, str]
