@@ -22,14 +22,15 @@ from benchmarks.serving.lab import Lab
 
 # In the order they are asked. The last ones take long, or need more than the others: they are
 # asked by name.
-QUESTIONS = ("compare",)
-BY_NAME: tuple[str, ...] = ()
+QUESTIONS = ("compare", "tail", "fairness", "scale", "workers", "observing", "floor", "start")
+BY_NAME = ("curves", "profile")
 
 
 def main() -> int:
     """Ask the questions, print and write the answers."""
     args = _parser().parse_args()
     machine.require_linux()
+    machine.raise_file_limit()
     facts = machine.describe()
     for key, value in facts.items():
         print(f"{key}: {value}")
@@ -38,7 +39,10 @@ def main() -> int:
     sections = [_ask(name, lab) for name in args.only or QUESTIONS]
     facts["seconds taken"] = f"{time.monotonic() - start:.0f}"
     facts["load generator"] = lab.load.note or "loadgen.rs"
+    facts["errors of the load"] = "; ".join(lab.load.errors) or "none"
     facts["left out"] = "; ".join(lab.left_out) or "nothing"
+    for key in ("seconds taken", "load generator", "errors of the load", "left out"):
+        print(f"{key}: {facts[key]}")
     if args.out is not None:
         command = f"python -m benchmarks.bench_serving {shlex.join(sys.argv[1:])}"
         write_report(args.out, "serving", command, facts, sections)

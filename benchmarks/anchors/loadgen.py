@@ -163,7 +163,7 @@ async def one_stream(client: Client, number: int, request: bytes, start: float) 
         answer = (await asyncio.wait_for(client.ask(request), TIMEOUT)).decode("utf-8", "replace")
     except TimeoutError:
         return json.dumps({"stream": number, "status": 0, "error": "timed out"})
-    # The text stays as it was written, escapes and all: it is compared, not read.
+    # The text is put together as it was written, escapes and all: JSON inside JSON.
     return (
         f'{{"stream":{number},"status":{answer[9:12] or 0},'
         f'"first_us":{int((client.first_byte - start) * 1e6)},"total_us":{micros(start)},'

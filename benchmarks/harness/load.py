@@ -44,6 +44,7 @@ class LoadGenerator:
         except anchors.Missing as reason:
             self._command = [sys.executable, str(anchors.SOURCES / "loadgen.py")]
             self.note = f"{reason}; the load comes from loadgen.py"
+        self.errors: list[str] = []  # what went wrong, for the report: a figure with errors is none
 
     def turns(
         self, server: ServerProcess, body: Body, connections: int, seconds: float, *keep: str
@@ -52,6 +53,8 @@ class LoadGenerator:
         arguments = [str(connections), str(seconds), json.dumps(body), *keep]
         before, client_before = server.cpu(), _children_cpu()
         (line,) = self._run("turns", server, arguments)
+        if line["errors"]:
+            self.errors.append(f"{server.name}: {line['errors']} errors in {arguments}")
         client = _children_cpu() - client_before
         return Measured(line, server.cpu().since(before), client)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import re
+import resource
 import subprocess
 import sys
 from importlib.metadata import PackageNotFoundError, version
@@ -29,6 +30,13 @@ def require_linux() -> None:
     """End with a reason where there is no /proc: CPU time and memory are read from it."""
     if not Path("/proc/self/stat").exists():
         sys.exit("these benchmarks read CPU time and memory from /proc: they need Linux")
+
+
+def raise_file_limit() -> int:
+    """Let this process and its children open as many files as they may; return how many."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    return hard
 
 
 def _cores() -> int:

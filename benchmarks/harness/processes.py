@@ -11,15 +11,18 @@ import re
 import signal
 import socket
 import subprocess
+import tempfile
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple, Self
+from typing import IO, NamedTuple, Self
 
 TICKS = os.sysconf("SC_CLK_TCK")
 START_SECONDS = 20.0
 STOP_SECONDS = 15.0
+SETTLE_SECONDS = 10.0  # at most
+QUIET_SECONDS = 0.2
 
 
 class CpuTime(NamedTuple):
@@ -38,22 +41,28 @@ class CpuTime(NamedTuple):
 
 @dataclass
 class ServerProcess:
-    """A server that listens on 127.0.0.1. Its command may hold {port} and {health}."""
+    """A server that listens on 127.0.0.1. Its command may hold {port} and {health}.
+
+    A `port` of 0 means: a free one, each time it is started.
+    """
 
     name: str
     command: Sequence[str]
     environ: dict[str, str] = field(default_factory=dict)
     port: int = 0
+    stdout: int | IO[bytes] = subprocess.DEVNULL
 
     def start(self) -> Self:
         """Start it and wait until it listens; RuntimeError with its last words if it does not."""
-        self.port = free_port()
+        self.port = self.port or free_port()
         fields = {"port": self.port, "health": free_port()}
+        # A file, not a pipe: nobody reads while the server runs, and a full pipe would stop it.
+        self._stderr = tempfile.TemporaryFile()  # noqa: SIM115 - it outlives this call
         self._process = subprocess.Popen(
             [word.format(**fields) for word in self.command],
             stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
+            stdout=self.stdout,
+            stderr=self._stderr,
             env={**os.environ, **self.environ},
         )
         deadline = time.monotonic() + START_SECONDS
@@ -61,9 +70,8 @@ class ServerProcess:
             if listens(self.port):
                 return self
             time.sleep(0.02)
-        self._process.kill()
-        _, said = self._process.communicate()
-        raise RuntimeError(f"{self.name} did not start: {said.decode(errors='replace')[-500:]}")
+        self.stop()
+        raise RuntimeError(f"{self.name} did not start: {self.said[-500:]}")
 
     @property
     def pid(self) -> int:
@@ -73,6 +81,16 @@ class ServerProcess:
         """Return what the process and its children have used so far."""
         times = [_cpu_of(pid) for pid in [self.pid, *_children(self.pid)]]
         return CpuTime(sum(t.user for t in times), sum(t.system for t in times))
+
+    def settle(self) -> None:
+        """Wait until it is done with what it was left with: no tick of CPU for a while."""
+        deadline = time.monotonic() + SETTLE_SECONDS
+        used = self.cpu().total
+        while time.monotonic() < deadline:
+            time.sleep(QUIET_SECONDS)
+            before, used = used, self.cpu().total
+            if used - before <= 1 / TICKS:
+                return
 
     def memory(self) -> int:
         """Return the resident bytes of the process."""
@@ -90,10 +108,16 @@ class ServerProcess:
         """End it; a server that does not end on SIGTERM is killed."""
         self._process.send_signal(signal.SIGTERM)
         try:
-            self._process.communicate(timeout=STOP_SECONDS)
+            self._process.wait(STOP_SECONDS)
         except subprocess.TimeoutExpired:
             self._process.kill()
-            self._process.communicate()
+            self._process.wait()
+
+    @property
+    def said(self) -> str:
+        """What it has written to stderr."""
+        self._stderr.seek(0)
+        return self._stderr.read().decode(errors="replace")
 
     def __enter__(self) -> Self:
         return self.start()

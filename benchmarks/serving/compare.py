@@ -126,12 +126,6 @@ def _add(section: Section, work: Work, runs: dict[str, list[Measured]]) -> None:
         name: statistics.median(m.client_cpu * 1e6 / max(1, m.figures[work.unit]) for m in ms)
         for name, ms in runs.items()
     }
-    data["errors"] = {name: sum(m.figures["errors"] for m in ms) for name, ms in runs.items()}
-    section.notes += [
-        f"{work.name}: {name} had {count:.0f} errors."
-        for name, count in data["errors"].items()
-        if count
-    ]
     section.data[work.name] = data
 
 

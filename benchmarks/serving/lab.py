@@ -6,11 +6,14 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeAlias
 
 from benchmarks.harness import anchors
 from benchmarks.harness.anchors import Missing
 from benchmarks.harness.load import LoadGenerator
 from benchmarks.harness.processes import ServerProcess
+
+Maker: TypeAlias = Callable[[Path], ServerProcess]  # from the model's folder
 
 
 @dataclass
@@ -24,7 +27,7 @@ class Lab:
     load: LoadGenerator = field(default_factory=LoadGenerator)
     left_out: list[str] = field(default_factory=list)
 
-    def available(self, *makers: Callable[[Path], ServerProcess]) -> list[ServerProcess]:
+    def available(self, *makers: Maker) -> list[ServerProcess]:
         """Return the servers that this machine can run, noting why the others are left out."""
         servers = []
         for make in makers:
@@ -36,9 +39,7 @@ class Lab:
         return servers
 
     @contextmanager
-    def running(
-        self, *makers: Callable[[Path], ServerProcess]
-    ) -> Iterator[dict[str, ServerProcess]]:
+    def running(self, *makers: Maker) -> Iterator[dict[str, ServerProcess]]:
         """Run those servers side by side, by name."""
         with ExitStack() as stack:
             servers = [stack.enter_context(server) for server in self.available(*makers)]
