@@ -9,7 +9,7 @@ from tinyllm.engine import Generation, SamplingParams
 from tinyllm.serving.exchange import Exchange
 from tinyllm.serving.responses import EventStream, Pending, PlainCompletion, Response
 from tinyllm.serving.schema import ChunkFrame, completion_body, parse_completion
-from tinyllm.tracing import random_hex, random_u64
+from tinyllm.tracing import random_hex
 from tinyllm.wire import Request
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ def create_completion(request: Request, server: Server, exchange: Exchange) -> R
     """Return the answer, or what will become it. Raises ApiError, SamplingError."""
     wanted = parse_completion(request.body)
     prompt_ids = server.tokenizer.encode(wanted.prompt)
-    seed = random_u64() if wanted.seed is None else wanted.seed
+    seed = server.cache.seeds.random_seed() if wanted.seed is None else wanted.seed
     exchange.completion = wanted
     exchange.seed = seed
     exchange.prompt_tokens = prompt_tokens = len(prompt_ids)

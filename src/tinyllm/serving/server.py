@@ -11,10 +11,9 @@ import os
 import socket
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from tinyllm.decoding import ByteTokenizer, SamplerCache
-from tinyllm.engine import Generation, SamplingParams
 from tinyllm.model import LanguageModel, load_model
 from tinyllm.serving.accesslog import AccessLog
 from tinyllm.serving.exchange import Exchange
@@ -27,8 +26,6 @@ from tinyllm.wire import Request
 
 if TYPE_CHECKING:
     from tinyllm.tracing import SpanExporter
-
-WARM_UP_TOKENS: Final = 64  # enough for the generator to make its numbers in blocks
 
 
 class Server:
@@ -77,9 +74,7 @@ class Server:
 
         It takes longer than all the rest of the start, so it happens beside the first requests.
         """
-        Generation(self.model, self.tokenizer.encode(" "), SamplingParams(WARM_UP_TOKENS)).take(
-            WARM_UP_TOKENS
-        )
+        self.cache.seeds.prepare()
 
     def dispatch(self, request: Request, exchange: Exchange) -> Response | Pending:
         """Return the answer to a request (see routes)."""
