@@ -225,7 +225,9 @@ class SocketTransport(asyncio.Transport):
 
     def get_extra_info(self, name: str, default: Any = None) -> Any:  # noqa: ANN401 - asyncio's
         """Return "peername" or "socket"."""
-        return {"peername": self.peer, "socket": self._socket}.get(name, default)
+        if name == "peername":
+            return self.peer
+        return self._socket if name == "socket" else default
 
 
 class Acceptor:
