@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from tinyllm.training.bigram import bits_per_byte, count_bigrams, train_bigram
-    from tinyllm.training.default_text import default_text
     from tinyllm.training.errors import TrainingError
     from tinyllm.training.options import TrainOptions
+    from tinyllm.training.python_docs import default_text
     from tinyllm.training.trainer import train_default_model, train_model
 
 __all__ = [
@@ -31,7 +31,7 @@ _HOMES = {
     "TrainingError": "errors",
     "bits_per_byte": "bigram",
     "count_bigrams": "bigram",
-    "default_text": "default_text",
+    "default_text": "python_docs",
     "train_bigram": "bigram",
     "train_default_model": "trainer",
     "train_model": "trainer",

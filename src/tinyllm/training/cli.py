@@ -66,7 +66,8 @@ def add_train_arguments(parser: argparse.ArgumentParser) -> None:
 def run_train(args: argparse.Namespace) -> int:
     """Train, print the report, and return the exit code."""
     options = TrainOptions(args.data, args.smoothing, args.holdout, args.processes)
-    progress = ProgressBar(sys.stderr) if sys.stderr.isatty() else Progress()
+    has_terminal = sys.stderr is not None and sys.stderr.isatty()
+    progress = ProgressBar(sys.stderr) if has_terminal else Progress()
 
     def train() -> str:
         from tinyllm.training.trainer import train_model
@@ -118,8 +119,10 @@ def run_inspect(args: argparse.Namespace) -> int:
 def _print_result(command: str, work: Callable[[], str]) -> int:
     """Print what `work` returns and return 0, or one line of error and what a shell expects."""
     try:
-        print(_printable(work(), sys.stdout.encoding))
-        sys.stdout.flush()
+        text = work()
+        if sys.stdout is not None:  # it may have been closed
+            print(_printable(text, sys.stdout.encoding))
+            sys.stdout.flush()
     except TrainingError as error:
         print(f"tinyllm {command}: {error}", file=sys.stderr)
         return 1

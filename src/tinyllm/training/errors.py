@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
+
 
 class TrainingError(Exception):
     """Training, or looking into a model, cannot go on; the message names what and where."""
 
 
 def explain(error: OSError, subject: str = "") -> str:
-    """Return "subject: reason" for a system error; its own file name wins over `subject`."""
-    name = error.filename if isinstance(error.filename, str) else subject
+    """Return "file: reason" for a system error; `subject` stands in where it names no file."""
+    named = isinstance(error.filename, str | bytes | os.PathLike)
+    name = os.fsdecode(error.filename) if named else subject
     reason = error.strerror or str(error)
     return f"{name}: {reason}" if name else reason

@@ -78,23 +78,25 @@ class TailWindow:
         self._length += new_bytes
         share = self._length * self._holdout / SEGMENTS_PER_TAIL
         if self._open.text_bytes >= max(share, MIN_SEGMENT_BYTES):
-            self._segments_bytes += self._open.text_bytes
-            self._segments.append(self._open.take())
-            self._drop_what_is_no_tail()
-
-    def _drop_what_is_no_tail(self) -> None:
-        """Hand the first segments to the training part while enough remains without them."""
-        while self._segments:
-            tail_bytes = self._segments_bytes + self._open.text_bytes
-            without_first = tail_bytes - self._segments[0].text_bytes
-            if without_first < self._length * self._holdout:
-                break
-            segment = self._segments.popleft()
-            self._segments_bytes -= segment.text_bytes
-            self._train.merge(segment)
+            self._close_segment()
 
     def close(self, held_out: Part) -> None:
         """The stream has ended: what is left in the window is its tail."""
-        self._drop_what_is_no_tail()
-        for segment in (*self._segments, self._open.take()):
+        self._close_segment()
+        for segment in self._segments:
             held_out.merge(segment)
+
+    def _close_segment(self) -> None:
+        """Keep the segment that grew, and hand over the first ones if the rest is tail enough."""
+        self._segments_bytes += self._open.text_bytes
+        self._segments.append(self._open.take())
+        while self._segments:
+            without_first = self._segments_bytes - self._segments[0].text_bytes
+            if without_first < self._length * self._holdout:
+                break
+            self._segments_bytes = without_first
+            self._train.merge(self._segments.popleft())
+
+    def __len__(self) -> int:
+        """Return how many segments are kept."""
+        return len(self._segments)

@@ -94,7 +94,7 @@ def probabilities(logits: list[float]) -> Row:
 def entropy_bits(row: Row) -> float:
     """Return the entropy in bits, NaN for a row that has no probabilities."""
     some = row[row != 0]
-    return max(0.0, float(-(some * np.log2(some)).sum()))
+    return abs(float((some * np.log2(some)).sum()))  # a certain row has 0.0, not -0.0
 
 
 def likeliest(row: Row) -> list[int]:

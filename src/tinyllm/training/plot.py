@@ -42,14 +42,14 @@ def plot_matrix(rows: npt.NDArray[np.float64], title: str, path: str | os.PathLi
         raise TrainingError(
             "a plot needs matplotlib, which is not installed: pip install 'tinyllm[plot]'"
         ) from error
-    figure = _figure(rows, title)
+    figure = draw_matrix(rows, title)
     try:
         FigureCanvasAgg(figure).print_figure(path, format="png", dpi=DPI)
     except OSError as error:
         raise TrainingError(explain(error, os.fspath(path))) from error
 
 
-def _figure(rows: npt.NDArray[np.float64], title: str) -> Figure:
+def draw_matrix(rows: npt.NDArray[np.float64], title: str) -> Figure:
     """Return the whole picture: matrix, axes, colour bar, and a word on the grey."""
     from matplotlib.colors import LogNorm
     from matplotlib.figure import Figure
@@ -72,7 +72,7 @@ def _figure(rows: npt.NDArray[np.float64], title: str) -> Figure:
     bar = figure.add_axes(((1.15 + side + 0.55) / width, 1.0 / height, 0.2 / width, side / height))
     figure.colorbar(image, cax=bar, extend="min", extendfrac=0.02, label="probability")
     if is_uniform.any():
-        note = f"grey: {is_uniform.sum()} rows are uniform (bytes never seen)"
+        note = f"grey: {is_uniform.sum()} uniform rows"
         figure.text((1.15 + side) / width, 0.12 / height, note, ha="right", fontsize=8)
     return figure
 

@@ -10,6 +10,7 @@ from typing import TextIO
 
 REDRAW_SECONDS = 0.1
 BAR_WIDTH = 24
+USUAL_COLUMNS = 80
 
 
 class Progress:
@@ -61,10 +62,11 @@ class ProgressBar(Progress):
 
     def _width(self) -> int:
         """Return how many characters fit: a full last column would wrap on some terminals."""
-        try:
-            return os.get_terminal_size(self._terminal.fileno()).columns - 1
-        except (OSError, ValueError):
-            return 79
+        with suppress(OSError, ValueError):
+            columns = os.get_terminal_size(self._terminal.fileno()).columns
+            if columns > 0:  # 0 is a terminal whose size nobody has set
+                return columns - 1
+        return USUAL_COLUMNS - 1
 
 
 def progress_line(done: int, total: int | None, seconds: float) -> str:

@@ -19,6 +19,7 @@ from tinyllm.training.bigram import VOCAB_SIZE, Counts, bits_per_byte, train_big
 from tinyllm.training.errors import TrainingError
 from tinyllm.training.holdout import Part
 from tinyllm.training.options import TrainOptions
+from tinyllm.training.progress import size_text
 from tinyllm.training.tally import Tally
 from tinyllm.wire.jsontext import dump_json
 
@@ -59,11 +60,11 @@ class Report:
 
     def to_text(self) -> str:
         """Return the report as a few lines with a table."""
-        rate = self.bytes / max(self.seconds, 1e-9) / 1e6
+        rate = size_text(self.bytes / max(self.seconds, 1e-9))
         parts = {"training": self.train, "held-out": self.held_out}
         size = f"{self.bytes:,} bytes, {self.pairs:,} pairs"
         lines = [
-            f"{size} in {self.seconds:.2f} s ({rate:,.0f} MB/s)",
+            f"{size} in {self.seconds:.2f} s ({rate}/s)",
             "",
             f"{'bits per byte (perplexity)':<28}{'uniform':>16}{'order 0':>16}{'bigram':>16}",
         ]

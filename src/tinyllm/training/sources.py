@@ -13,6 +13,7 @@ import gzip
 import io
 import os
 import stat
+import sys
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -46,6 +47,8 @@ def find_sources(paths: Sequence[str], skip: str | None = None) -> Iterator[Sour
     for path in paths:
         with naming(path):
             if path == STDIN:
+                if sys.stdin is None:
+                    raise TrainingError("standard input: it is closed")
                 yield Source(STDIN, None, is_stream=True)
             elif os.path.isdir(path):
                 yield from _folder(path, skip)

@@ -86,29 +86,33 @@ class Staging:
         for name in (CONFIG_FILE, WEIGHT_FILE):
             os.replace(self._folder / name, self.target / name)
 
-    def _make_locked_folder(self, place: Path) -> tuple[Path, int]:
+    def _make_locked_folder(self, place: Path) -> tuple[Path, int | None]:
         """Make a staging folder and lock it, so that no other run takes it for abandoned."""
         while True:
             folder = place / f"{self._prefix}{secrets.token_hex(4)}"
             folder.mkdir()
-            lock = _lock(folder)
-            if lock is not None:
-                return folder, lock
+            try:
+                return folder, _lock(folder)
+            except (BlockingIOError, FileNotFoundError):
+                continue  # another run was faster than the lock, and is removing it
+            except OSError:
+                return folder, None  # a file system without locks: there none is abandoned
 
     def _remove_abandoned(self, place: Path) -> None:
-        """Remove the staging folders of runs that were killed."""
-        with suppress(FileNotFoundError, NotADirectoryError):
+        """Remove the staging folders of runs that were killed; what cannot be removed stays."""
+        with suppress(OSError):
             for folder in place.iterdir():
                 if folder.name.startswith(self._prefix):
-                    lock = _lock(folder)
-                    if lock is not None:
+                    with suppress(OSError):
+                        lock = _lock(folder)
                         shutil.rmtree(folder, ignore_errors=True)
                         os.close(lock)
 
     def close(self) -> None:
         """Remove what is left of the staging folder."""
         shutil.rmtree(self._folder, ignore_errors=True)
-        os.close(self._lock)
+        if self._lock is not None:
+            os.close(self._lock)
 
     def __enter__(self) -> Staging:
         return self
@@ -157,18 +161,19 @@ def _is_occupied(target: Path) -> bool:
     return target.is_dir() and (os.path.ismount(target) or any(target.iterdir()))
 
 
-def _lock(folder: Path) -> int | None:
-    """Open and lock a folder; None when another process holds it, or it is gone by now."""
-    try:
-        lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    except FileNotFoundError:
-        return None
+def _lock(folder: Path) -> int:
+    """Open and lock a folder, and return its descriptor.
+
+    Raises BlockingIOError when another process holds it, FileNotFoundError when it is gone,
+    another OSError when it cannot be locked at all.
+    """
+    lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        os.stat(folder)  # a run that took it for abandoned may have removed it just before
-    except (BlockingIOError, FileNotFoundError):
+        os.stat(folder)  # whoever held it before may have removed it
+    except OSError:
         os.close(lock)
-        return None
+        raise
     return lock
 
 

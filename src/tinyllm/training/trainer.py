@@ -12,9 +12,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from tinyllm.training.bigram import train_bigram
-from tinyllm.training.default_text import default_text
 from tinyllm.training.options import TrainOptions
 from tinyllm.training.progress import Progress
+from tinyllm.training.python_docs import default_text
 from tinyllm.training.report import Report, make_report
 from tinyllm.training.sources import Source, find_sources
 from tinyllm.training.staging import Staging
