@@ -30,6 +30,8 @@ ACCEPT_PAUSE: Final = 0.2  # seconds without accepting when there is no descript
 # Every call is made without waiting; the flag saves the call that would make the socket so.
 NO_WAIT: Final = socket.MSG_DONTWAIT
 
+NOBODY: Final = asyncio.Protocol()  # in the place of a protocol that has been told of the end
+
 logger = logging.getLogger("tinyllm.serving")
 
 Address = tuple[Any, ...]  # as the socket module gives it: host and port first
@@ -222,6 +224,9 @@ class SocketTransport(asyncio.Transport):
         """Close the socket, and tell the protocol when it is not in the middle of something."""
         self._socket.close()
         self._loop.call_soon(self._protocol.connection_lost, error)
+        # The two refer to each other; apart, they are freed at once and their memory is still
+        # in the processor's cache for the next connection.
+        self._protocol = NOBODY
 
     def get_extra_info(self, name: str, default: Any = None) -> Any:  # noqa: ANN401 - asyncio's
         """Return "peername" or "socket"."""
