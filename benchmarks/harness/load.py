@@ -29,9 +29,14 @@ class Measured:
     server_cpu: CpuTime
     client_cpu: float  # seconds
 
-    def per_unit(self, unit: str) -> float:
+    def cpu_per_unit(self, unit: str) -> CpuTime:
         """Return the server's CPU microseconds per "requests" or "events"."""
-        return self.server_cpu.total * 1e6 / max(1.0, self.figures[unit])
+        units = max(1.0, self.figures[unit]) / 1e6
+        return CpuTime(self.server_cpu.user / units, self.server_cpu.system / units)
+
+    def per_unit(self, unit: str) -> float:
+        """Return user and system time together."""
+        return self.cpu_per_unit(unit).total
 
 
 class LoadGenerator:

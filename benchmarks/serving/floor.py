@@ -104,13 +104,9 @@ def nginx_constant(answer: bytes, _model: Path) -> ServerProcess:
 def _add(section: Section, name: str, work: str, runs: list[Measured]) -> None:
     unit = "events" if work == "stream" else "requests"
     rate = statistics.median(run.figures[f"{unit}_s"] for run in runs)
-    user, system = (
-        statistics.median(time * 1e6 / max(1, run.figures[unit]) for time, run in times)
-        for times in (
-            [(run.server_cpu.user, run) for run in runs],
-            [(run.server_cpu.system, run) for run in runs],
-        )
-    )
+    costs = [run.cpu_per_unit(unit) for run in runs]
+    user = statistics.median(cost.user for cost in costs)
+    system = statistics.median(cost.system for cost in costs)
     section.rows.append(
         [name, work, figure(rate), figure(user + system), figure(user), figure(system)]
     )

@@ -18,11 +18,11 @@ Maker: TypeAlias = Callable[[Path], ServerProcess]  # from the model's folder
 
 @dataclass
 class Lab:
-    """`seconds` of load per measurement, `rounds` of them; `results` is where pictures go."""
+    """`seconds` of load per measurement, `rounds` of them; pictures go into `results`."""
 
     seconds: float
     rounds: int
-    results: Path
+    results: Path | None  # None: none are drawn
     model: Path = field(default_factory=anchors.bench_model)
     load: LoadGenerator = field(default_factory=LoadGenerator)
     left_out: list[str] = field(default_factory=list)
@@ -43,4 +43,6 @@ class Lab:
         """Run those servers side by side, by name."""
         with ExitStack() as stack:
             servers = [stack.enter_context(server) for server in self.available(*makers)]
+            for server in servers:
+                server.settle()  # some of a start is done after it, in the background
             yield {server.name: server for server in servers}
