@@ -10,6 +10,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 from benchmarks.harness.processes import ServerProcess
@@ -19,7 +20,6 @@ SOURCES = HERE / "anchors"
 BUILD = HERE / ".build"
 PEERS = HERE / ".venv"
 WEIGHTS = "model.safetensors"
-# Printed by every run, so that a figure names what was built how.
 RUSTC = ("rustc", "--edition", "2021", "-O", "-C", "target-cpu=native")
 
 
@@ -35,9 +35,14 @@ def rust_program(name: str) -> Path:
     if shutil.which("rustc") is None:
         raise Missing(f"{name}: no rustc on this machine")
     BUILD.mkdir(exist_ok=True)
-    done = subprocess.run([*RUSTC, str(source), "-o", str(program)], capture_output=True, text=True)
-    if done.returncode:
-        raise Missing(f"{name} does not build: {done.stderr.strip()[-300:]}")
+    # Built aside and moved: another process may want the same program at the same time.
+    with tempfile.TemporaryDirectory(dir=BUILD) as aside:
+        built = Path(aside) / name
+        command = [*RUSTC, str(source), "-o", str(built)]
+        done = subprocess.run(command, capture_output=True, text=True)
+        if done.returncode:
+            raise Missing(f"{name} does not build: {done.stderr.strip()[-300:]}")
+        built.replace(program)
     return program
 
 
