@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import IO, Final
+from typing import Final
 
 from tinyllm.serving.exchange import Exchange
 from tinyllm.serving.lines import LineWriter
@@ -15,6 +15,7 @@ from tinyllm.tracing import random_hex
 from tinyllm.wire import Json, dump_json, json_string
 
 SECOND: Final = 1_000_000_000  # nanoseconds
+SHOWN_CHARACTERS: Final = 200  # of a method or a path: many lines wait in memory
 
 Format = Callable[[Exchange], str]
 
@@ -45,11 +46,15 @@ def log_id(exchange: Exchange) -> str:
     return exchange.request_id or exchange.log_id or "-"
 
 
+def _shown(text: str) -> str:
+    return text if len(text) <= SHOWN_CHARACTERS else f"{text[:SHOWN_CHARACTERS]}..."
+
+
 def text_line(exchange: Exchange) -> str:
     """Return a line for people. Method and path are quoted: they are the client's own bytes."""
     first = exchange.first_token
     ttft = "-" if first is None else f"{first * 1000:.2f}ms"
-    what = json_string(f"{exchange.method or '-'} {exchange.path or '-'}")
+    what = json_string(f"{_shown(exchange.method) or '-'} {_shown(exchange.path) or '-'}")
     return (
         f"{_CLOCK.text(exchange.started_unix_nano)} {log_id(exchange)} {exchange.client()} "
         f"{what} {exchange.status} {exchange.bytes_sent}B "
@@ -64,8 +69,8 @@ def json_line(exchange: Exchange) -> str:
         "time": _CLOCK.text(exchange.started_unix_nano),
         "request_id": log_id(exchange),
         "client": exchange.client(),
-        "method": exchange.method,
-        "path": exchange.path,
+        "method": _shown(exchange.method),
+        "path": _shown(exchange.path),
         "status": exchange.status,
         "bytes": exchange.bytes_sent,
         "prompt_tokens": exchange.prompt_tokens,
@@ -78,10 +83,10 @@ def json_line(exchange: Exchange) -> str:
 
 
 class AccessLog:
-    """Tells a text stream of every exchange that is over."""
+    """Tells a file, given as its descriptor, of every exchange that is over."""
 
-    def __init__(self, stream: IO[str], line: Format = text_line) -> None:
-        self._writer = LineWriter(stream, "access log")
+    def __init__(self, descriptor: int, line: Format = text_line) -> None:
+        self._writer = LineWriter(descriptor, "access log")
         self._line = line
 
     def write(self, exchange: Exchange) -> None:

@@ -21,6 +21,7 @@ from tinyllm.serving.lifecycle import FLUSH_SECONDS, GRACE_SECONDS
 from tinyllm.serving.lifecycle import run as run_server
 from tinyllm.serving.limits import Limits
 from tinyllm.serving.lines import LineHandler, LineWriter
+from tinyllm.serving.process import end_on_signals, make_room_for, open_standard_files, say
 from tinyllm.serving.server import Server
 
 DEFAULT_PORT: Final = 8000
@@ -91,6 +92,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default="on-request",
         help="keep connections of clients that ask for it (default: %(default)s)",
     )
+    add(
+        "--loop",
+        choices=("auto", "asyncio"),
+        default="auto",
+        help="event loop: uvloop where it is installed, or Python's own (default: %(default)s)",
+    )
     times = {
         "head": "for a request's head to arrive",
         "body": "for its body",
@@ -114,7 +121,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Serve as the arguments say; return the exit code."""
-    errors = LineWriter(sys.stderr, "log")
+    open_standard_files()
+    end_on_signals()
+    errors = LineWriter(sys.stderr.fileno(), "log")
     logging.basicConfig(
         format="%(asctime)s %(levelname)s %(name)s: %(message)s",
         level=logging.INFO,
@@ -142,7 +151,7 @@ def _run_one(args: argparse.Namespace, model_dir: Path) -> int:
         lifeline = socket.socket(fileno=args.lifeline_fd)
     if args.access_log:
         server.access_log = AccessLog(
-            sys.stdout, json_line if args.log_format == "json" else text_line
+            sys.stdout.fileno(), json_line if args.log_format == "json" else text_line
         )
 
     def started() -> None:
@@ -151,7 +160,15 @@ def _run_one(args: argparse.Namespace, model_dir: Path) -> int:
         elif health is not None:
             announce(listener, health)
 
-    run_server(server, listener, health, grace=args.grace, started=started, lifeline=lifeline)
+    run_server(
+        server,
+        listener,
+        health,
+        grace=args.grace,
+        started=started,
+        lifeline=lifeline,
+        plain_loop=args.loop == "asyncio",
+    )
     return 0
 
 
@@ -172,7 +189,7 @@ def limits_of(args: argparse.Namespace) -> Limits:
         body_timeout=args.body_timeout,
         idle_timeout=args.idle_timeout,
         stall_timeout=args.stall_timeout,
-        max_connections=args.max_connections,
+        max_connections=make_room_for(args.max_connections),
         max_body_bytes=args.max_body_bytes,
         keep_alive=args.keep_alive != "never",
     )
@@ -190,12 +207,20 @@ def bind(host: str, port: int) -> socket.socket:
 
 def announce(listener: socket.socket, health: socket.socket) -> None:
     """Say on stdout where the server listens, and a line to try it with."""
-    host, port = listener.getsockname()[:2]
-    health_host, health_port = health.getsockname()[:2]
-    local = "localhost" if host in ("0.0.0.0", "::") else host
+    host, port = _in_url(listener)
+    health_host, health_port = _in_url(health)
+    local = "localhost" if host in ("0.0.0.0", "[::]") else host
     body = '{"model":"tracer","prompt":"Once","max_tokens":64,"temperature":0.8,"stream":true}'
-    print(f"listening on {host}:{port}, health on {health_host}:{health_port}")
-    print(f"try: curl -N {local}:{port}/v1/completions -d '{body}'", flush=True)
+    say(
+        f"listening on {host}:{port}, health on {health_host}:{health_port}\n"
+        f"try: curl -N {local}:{port}/v1/completions -d '{body}'"
+    )
+
+
+def _in_url(listener: socket.socket) -> tuple[str, int]:
+    """Return host and port as a URL spells them: an IPv6 address stands in brackets."""
+    host, port = listener.getsockname()[:2]
+    return f"[{host}]" if ":" in host else host, port
 
 
 def default_model_dir() -> Path:

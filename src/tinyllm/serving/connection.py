@@ -397,6 +397,9 @@ class Connection(asyncio.Protocol):
             self._transport.resume_reading()
 
     def _client(self) -> str:
-        """Return the peer's address and port as text."""
+        """Return the peer's address and port as text, an IPv6 address in brackets."""
         peer = self._transport.get_extra_info("peername")
-        return f"{peer[0]}:{peer[1]}" if isinstance(peer, tuple) else "-"
+        if not isinstance(peer, tuple):
+            return "-"
+        host, port = peer[:2]
+        return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

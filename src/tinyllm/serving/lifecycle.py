@@ -9,20 +9,18 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import signal
 import socket
 import threading
 from collections.abc import Callable
-from contextlib import suppress
 from typing import Final
 
 from tinyllm.serving.edge import Edge
 from tinyllm.serving.health import HealthPort
+from tinyllm.serving.process import STOP_SIGNALS, end_on_signals
 from tinyllm.serving.server import Server
 
 GRACE_SECONDS: Final = 10.0
 FLUSH_SECONDS: Final = 2.0  # for spans, and for log lines, after the last answer
-STOP_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 
 
 def run(
@@ -33,12 +31,15 @@ def run(
     grace: float = GRACE_SECONDS,
     started: Callable[[], None] | None = None,
     lifeline: socket.socket | None = None,
+    plain_loop: bool = False,
 ) -> None:
     """Serve until a signal, then drain. `started` is called once connections are accepted.
 
-    The end of file of a `lifeline` stops the server like a signal: its supervisor is no more.
+    The loop is uvloop's where that exists, or asyncio's with `plain_loop`. The end of file of a
+    `lifeline` stops the server like a signal: its supervisor is no more.
     """
-    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+    loop_factory = asyncio.new_event_loop if plain_loop else _loop_factory()
+    with asyncio.Runner(loop_factory=loop_factory) as runner:
         runner.run(_live(server, listener, health_listener, grace, started, lifeline))
     server.close(FLUSH_SECONDS)
 
@@ -88,8 +89,8 @@ async def _live(
     if health:
         health.close()
     for number in STOP_SIGNALS:
-        with suppress(RuntimeError, ValueError):
-            loop.remove_signal_handler(number)
+        loop.remove_signal_handler(number)
+    end_on_signals()
 
 
 def _on_end_of_file(

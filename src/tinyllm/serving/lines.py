@@ -1,31 +1,41 @@
-"""Lines to a stream, written by a thread of its own, so that no reader delays the event loop.
+"""Lines to a file, written by a thread of its own, so that no reader delays the event loop.
 
 Whoever has a line leaves it in a queue; the thread takes all there are and writes them in
 pieces that a pipe takes whole, so lines of several processes do not mix. A reader that is slow
-or stuck costs a bounded queue: beyond it lines are dropped, and the log says how many.
+or stuck costs a bounded queue: beyond it lines are dropped, and the log says how many. So are
+lines that cannot be written (nobody reads any more, the disk is full): the server serves on.
+
+The file is a descriptor and not a stream of Python's: a thread that is stuck in a stream holds
+its lock, for which the interpreter would wait, or abort, at its exit.
 """
 
 from __future__ import annotations
 
 import logging
+import os
+import select
 import threading
 from collections import deque
 from collections.abc import Iterator
-from typing import IO, Final
+from typing import Final
 
 MAX_LINES: Final = 50_000  # waiting to be written: some 10 MB
 GATHER_SECONDS: Final = 0.05  # lines of this time leave together
-PIPE_BUF: Final = 4096  # characters; POSIX: writes up to this many bytes do not mix in a pipe
+PIPE_BUF: Final = 4096  # bytes; POSIX: writes of up to this many do not mix in a pipe
+
+logger = logging.getLogger("tinyllm.serving")
 
 
 class LineWriter:
-    """Writes whole lines to a text stream, in order, from its own thread."""
+    """Writes whole lines to a file descriptor, in order, from its own thread."""
 
-    def __init__(self, stream: IO[str], name: str) -> None:
-        self._stream = stream
+    def __init__(self, descriptor: int, name: str) -> None:
+        self._descriptor = descriptor
         self._name = name
         self._lines: deque[str] = deque()  # its two ends may be used by two threads
         self._dropped = 0
+        self._counting = threading.Lock()  # of what is dropped
+        self._failing = False
         self._filled = threading.Event()
         self._closing = threading.Event()
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
@@ -33,12 +43,12 @@ class LineWriter:
 
     def write(self, line: str) -> None:
         """Leave a line (with its line end) for the thread. Never blocks."""
-        lines = self._lines
-        if len(lines) >= MAX_LINES:
-            self._dropped += 1
+        if len(self._lines) >= MAX_LINES:
+            self._drop(1)
             return
-        lines.append(line)
-        if len(lines) == 1:  # the thread sleeps only after it saw none
+        self._lines.append(line)
+        # The thread clears the flag before it looks for lines: set now, it will see this one.
+        if not self._filled.is_set():
             self._filled.set()
 
     def close(self, timeout: float) -> None:
@@ -48,39 +58,60 @@ class LineWriter:
         self._thread.join(timeout)
 
     def _run(self) -> None:
-        try:
-            while not self._closing.is_set():
-                self._filled.wait()
-                self._filled.clear()
-                while self._lines:
-                    self._closing.wait(GATHER_SECONDS)
-                    self._write_lines()
-        except (OSError, ValueError):
-            # Nobody reads any more (EPIPE), or the disk is full: lines gather up to the bound and
-            # are dropped; the server serves on.
-            return
+        closing = False
+        while not closing:
+            self._filled.wait()
+            self._closing.wait(GATHER_SECONDS)
+            self._filled.clear()
+            closing = self._closing.is_set()
+            self._write_lines()
 
     def _write_lines(self) -> None:
         lines = [self._lines.popleft() for _ in range(len(self._lines))]
-        if self._dropped:
-            lines.append(f"{self._name}: {self._dropped} lines dropped, the reader is too slow\n")
-            self._dropped = 0
-        for piece in _pieces(lines):
-            self._stream.write(piece)
-            self._stream.flush()
+        for piece in _pieces([line.encode("utf-8", "backslashreplace") for line in lines]):
+            if not self._wrote(b"".join(piece)):
+                self._drop(len(piece))
+        count = self._dropped
+        if count and self._wrote(f"{self._name}: {count} lines dropped\n".encode()):
+            self._drop(-count)
+
+    def _drop(self, count: int) -> None:
+        with self._counting:
+            self._dropped += count
+
+    def _wrote(self, data: bytes) -> bool:
+        """Write all of it; a failure is said once, until a write succeeds again."""
+        try:
+            while data:
+                data = data[self._write_some(data) :]
+        except OSError as error:
+            if not self._failing:
+                self._failing = True
+                logger.error("%s: cannot be written: %s", self._name, error.strerror)
+            return False
+        self._failing = False
+        return True
+
+    def _write_some(self, data: bytes) -> int:
+        try:
+            return os.write(self._descriptor, data)
+        except BlockingIOError:  # whoever shares the pipe with us made it so
+            select.select([], [self._descriptor], [])
+            return 0
 
 
-def _pieces(lines: list[str]) -> Iterator[str]:
-    """Join lines to pieces of at most PIPE_BUF characters, or one longer line."""
-    piece: list[str] = []
+def _pieces(lines: list[bytes]) -> Iterator[list[bytes]]:
+    """Divide lines into pieces of at most PIPE_BUF bytes, or one longer line."""
+    piece: list[bytes] = []
     length = 0
     for line in lines:
         if length + len(line) > PIPE_BUF and piece:
-            yield "".join(piece)
+            yield piece
             piece, length = [], 0
         piece.append(line)
         length += len(line)
-    yield "".join(piece)
+    if piece:
+        yield piece
 
 
 class LineHandler(logging.Handler):

@@ -23,7 +23,8 @@ from pathlib import Path
 from typing import Final
 
 from tinyllm.serving.health import HealthPort
-from tinyllm.serving.lifecycle import FLUSH_SECONDS, STOP_SIGNALS
+from tinyllm.serving.lifecycle import FLUSH_SECONDS
+from tinyllm.serving.process import STOP_SIGNALS
 
 RESTART_PAUSE: Final = 1.0  # seconds before a worker that ended at once is started again
 STARTS_IN_VAIN: Final = 5  # workers in a row that never accepted, after which the group gives up
@@ -40,6 +41,7 @@ def worker_command(args: argparse.Namespace, model_dir: Path) -> list[str]:
         "log_format",
         "grace",
         "keep_alive",
+        "loop",
         "head_timeout",
         "body_timeout",
         "idle_timeout",
