@@ -1,8 +1,9 @@
 """The `wire` server: three routes, a thread per connection, `read_request` underneath.
 
 It is the plain use of this library, and shows that the parser knows no runtime: a blocking socket
-goes in, bytes come out. The file reads in the order of a server's life: the command line, the
-accept loop, one connection, its end; what happens on a connection is `session.py`.
+goes in, bytes come out. The file reads in the order of a server's life: start, accept, serve one
+connection, close it. What may be said on the command line is `arguments.py`, what is said on a
+connection `session.py`.
 
 SIGTERM and SIGINT become KeyboardInterrupt, which ends the accept loop wherever it waits; the
 threads are daemons, so that nothing a client does can hold the exit back.
@@ -12,7 +13,6 @@ from __future__ import annotations
 
 import argparse
 import io
-import math
 import os
 import socket
 import sys
@@ -21,12 +21,10 @@ import time
 from collections.abc import Sequence
 from signal import SIGINT, SIGTERM, default_int_handler, signal
 
+from tinyllm.wire.arguments import GRACE_SECONDS, HOST, MAX_CONNECTIONS, add_arguments
 from tinyllm.wire.errors import ClientGone, HttpError, RequestTimeout
 from tinyllm.wire.session import DEFAULT_TIMEOUTS, Session, Timeouts
 
-HOST = "127.0.0.1"
-MAX_CONNECTIONS = 256  # threads at once
-GRACE_SECONDS = 10.0  # for the answers under way when a signal comes
 WRITE_SECONDS = 30.0  # for a client to take what was written
 LINGER_SECONDS = 2.0  # after the last answer, for the client to take it and close
 LINGER_BYTES = 4 * 1024 * 1024
@@ -37,63 +35,6 @@ class ServiceUnavailable(HttpError):
     """All connections that the server serves at once are in use."""
 
     status = 503
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments of the server."""
-    add = parser.add_argument
-    parser.set_defaults(prog=parser.prog)
-    add("--port", type=_port, default=8080, help=f"on {HOST}; 0 picks one (default: %(default)s)")
-    add(
-        "--max-connections",
-        type=_count,
-        default=MAX_CONNECTIONS,
-        metavar="N",
-        help="served at once, a thread each; beyond, clients get 503 (default: %(default)s)",
-    )
-    add(
-        "--keep-alive",
-        choices=("on-request", "never"),
-        default="on-request",
-        help="keep connections of clients that ask for it (default: %(default)s)",
-    )
-    for name, what in (
-        ("head", "for a request's head to arrive"),
-        ("body", "for its body"),
-        ("idle", "between two requests of a kept connection"),
-    ):
-        seconds: float = getattr(DEFAULT_TIMEOUTS, name)
-        note = f"seconds {what} (default: %(default)s)"
-        add(f"--{name}-timeout", type=_seconds, default=seconds, metavar="S", help=note)
-    add(
-        "--grace",
-        type=_seconds,
-        default=GRACE_SECONDS,
-        metavar="S",
-        help="seconds for answers under way at a shutdown (default: %(default)s)",
-    )
-
-
-def _port(text: str) -> int:
-    if not text.isascii() or not text.isdigit() or int(text) > 65535:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a port: 0 to 65535")
-    return int(text)
-
-
-def _count(text: str) -> int:
-    if not text.isascii() or not text.isdigit() or int(text) == 0:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1 on")
-    return int(text)
-
-
-def _seconds(text: str) -> float:
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = math.nan
-    if not 0 <= seconds < threading.TIMEOUT_MAX:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds")
-    return seconds
 
 
 def run(args: argparse.Namespace) -> int:

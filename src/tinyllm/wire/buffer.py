@@ -9,7 +9,8 @@ the rest.
 
 from __future__ import annotations
 
-from tinyllm.wire.errors import BadLineEnd, HeadTooLarge, TooManyEmptyLines
+from tinyllm.wire.errors import HeadTooLarge, TooManyEmptyLines
+from tinyllm.wire.explain import bare_line_end
 from tinyllm.wire.grammar import BARE_LINE_END, EMPTY_LINES
 
 _CR, _LF = 0x0D, 0x0A
@@ -24,7 +25,9 @@ class ReceiveBuffer:
         self.data: bytes | bytearray = b""
         self.unchecked_line = False  # an LF came, or too much without one: worth a look for a head
         self._max_head_bytes = max_head_bytes
-        self._checked = 0  # all line ends before this offset are CRLF, and no head ends before it
+        self._checked = (
+            0  # all lines before this offset end with CRLF, and none of them is the empty line
+        )
         self._empty_bytes = 0  # of the empty lines dropped since the last request
 
     def append(self, data: bytes) -> None:
@@ -69,16 +72,22 @@ class ReceiveBuffer:
             )
 
     def _check_unfinished(self) -> None:
-        """Refuse a head that no further bytes can mend."""
+        """Refuse a head that no further bytes can mend.
+
+        A CR behind the last LF is not judged yet, so that the answer depends on the bytes alone and
+        not on how they were cut.
+        """
         data = self.data
-        bare = BARE_LINE_END.search(data, max(self._checked - 1, 0), self._max_head_bytes)
+        too_large = len(data) > self._max_head_bytes
+        judged = self._max_head_bytes if too_large else data.rfind(b"\n") + 1
+        bare = BARE_LINE_END.search(data, max(self._checked - 1, 0), judged)
         if bare is not None:
             raise bare_line_end(data, bare.start())
-        if len(data) > self._max_head_bytes:
+        if too_large:
             raise HeadTooLarge(
                 f"the request line and the fields are over {self._max_head_bytes} bytes"
             )
-        self._checked = len(data)
+        self._checked = judged
         self.unchecked_line = False
 
     def take(self, start: int, end: int) -> bytes:
@@ -107,10 +116,3 @@ class ReceiveBuffer:
             del data[:length]
         else:
             self.data = bytearray(memoryview(data)[length:])
-
-
-def bare_line_end(data: bytes | bytearray, offset: int) -> BadLineEnd:
-    """Return the error for the CR or LF at `offset` that is not part of a CRLF."""
-    name = "CR" if data[offset] == _CR else "LF"
-    line = data.count(b"\r\n", 0, offset) + 1
-    return BadLineEnd(f"line {line} of the head has a bare {name}: lines end with CRLF")

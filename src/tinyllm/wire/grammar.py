@@ -26,8 +26,10 @@ EMPTY_LINES = re.compile(rb"(?:\r\n)++")
 
 # RFC 9112, section 3: request-line = method SP request-target SP HTTP-version. The target is taken
 # as any visible ASCII: browsers send `|`, `"` and `^` raw, which RFC 3986 would have them escape.
+# RFC 9112, section 2.3: HTTP-version, here one of two.
 REQUEST_LINE = re.compile(rb"(" + _TCHAR + rb"++) ([!-~]++) HTTP/(1\.[01])\r\n")
 VISIBLE = re.compile(rb"[!-~]++")
+HTTP_VERSION = re.compile(rb"HTTP/1\.[01]")
 
 # RFC 9112, section 5: field-line = field-name ":" OWS field-value OWS, with its CRLF. `findall` on
 # the fields of a head gives their (name, value) pairs in one pass. What is no field line comes out,
@@ -63,6 +65,20 @@ ABSOLUTE_FORM = re.compile(
 )
 
 _IPV_FUTURE = rb"[vV][0-9A-Fa-f]++\.[A-Za-z0-9\-._~!$&'()*+,;=:]++"
+
+
+def is_host(match: re.Match[bytes] | None) -> bool:
+    """Whether one of the three patterns above matched with a valid host."""
+    return match is not None and (match[1] is None or is_ip_literal(match[1]))
+
+
+def is_target(method: bytes, target: bytes) -> bool:
+    """RFC 9112, section 3.2: whether the target has the form that its method asks for."""
+    if method == b"CONNECT":
+        return is_host(AUTHORITY_FORM.fullmatch(target))
+    if target == b"*":
+        return method == b"OPTIONS"
+    return target.startswith(b"/") or is_host(ABSOLUTE_FORM.fullmatch(target))
 
 
 def is_ip_literal(text: bytes) -> bool:

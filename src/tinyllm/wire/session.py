@@ -7,13 +7,12 @@ the streams' matter: the session only says how long the next reads may take.
 
 from __future__ import annotations
 
-import io
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from tinyllm.wire.errors import ClientGone, HttpError, RequestTimeout
 from tinyllm.wire.jsontext import dump_json
-from tinyllm.wire.parser import CONTINUE, read_request
+from tinyllm.wire.parser import CONTINUE, ByteReader, read_request
 from tinyllm.wire.request import Request
 from tinyllm.wire.response import ByteWriter, write_all, write_response, write_sse_head
 from tinyllm.wire.routes import MethodNotAllowed, find_route
@@ -36,6 +35,13 @@ class Timeouts(NamedTuple):
 DEFAULT_TIMEOUTS = Timeouts()
 
 
+class PeekingReader(ByteReader, Protocol):
+    """A reader that can wait for bytes without taking them, such as io.BufferedReader."""
+
+    def peek(self, size: int, /) -> bytes:
+        """Return what is buffered; if nothing is, wait for bytes; b"" at the end."""
+
+
 class Session:
     """A connection's life between its accept and its close.
 
@@ -45,7 +51,7 @@ class Session:
 
     def __init__(
         self,
-        reader: io.BufferedReader,
+        reader: PeekingReader,
         writer: ByteWriter,
         allow: Callable[[float], None],
         timeouts: Timeouts = DEFAULT_TIMEOUTS,
