@@ -15,6 +15,7 @@ import json
 import math
 import re
 from collections.abc import Mapping, Sequence
+from itertools import accumulate
 from json.encoder import encode_basestring
 from typing import Any
 
@@ -23,7 +24,9 @@ MAX_DEPTH = 128  # arrays and objects inside each other; no real request has mor
 Json = None | bool | int | float | str | Sequence["Json"] | Mapping[str, "Json"]
 
 _WHITE_SPACE = " \t\n\r"
-_BRACKETS = re.compile(r'"(?:[^"\\]++|\\.)*+"|([\[{])|([\]}])', re.DOTALL)
+_STRING = re.compile(r'"(?:[^"\\]++|\\.)*+"', re.DOTALL)
+_NO_BRACKETS = bytes(set(range(128)) - set(b"[]{}"))
+_STEP = {ord("["): 1, ord("{"): 1, ord("]"): -1, ord("}"): -1}
 # A text in which every surrogate escape is half of a pair, high half first.
 _PAIRED = re.compile(
     r"(?:[^\\]++|\\[^u]|\\u(?![dD][89a-fA-F])|\\u[dD][89abAB]..\\u[dD][c-fC-F]..)*+", re.DOTALL
@@ -117,15 +120,10 @@ def _check_characters(text: str) -> None:
 
 
 def _check_depth(text: str, max_depth: int) -> None:
-    """Count brackets outside strings; of a text that is no JSON the count does not matter."""
-    depth = 0
-    for found in _BRACKETS.finditer(text):
-        if found[1]:
-            depth += 1
-            if depth > max_depth:
-                raise JsonError(f"nested over {max_depth} levels at character {found.start()}")
-        elif found[2]:
-            depth -= 1
+    """Follow the brackets outside strings; of a text that is no JSON the depth does not matter."""
+    brackets = _STRING.sub("", text).encode("ascii", "ignore").translate(None, _NO_BRACKETS)
+    if max(accumulate(map(_STEP.__getitem__, brackets)), default=0) > max_depth:
+        raise JsonError(f"nested over {max_depth} levels")
 
 
 def _check_pairs(text: str) -> None:
