@@ -195,14 +195,17 @@ async def probe(port: int, seconds: float, period_ms: int, body: str) -> None:
 
 
 def number(text: str, most: float) -> float:
-    value = float(text)
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
     if not 0 < value <= most:
         sys.exit(f"{text} is not a number from 0 to {most:g}")
     return value
 
 
-def count(text: str) -> int:
-    return int(number(text, MOST_CONNECTIONS))
+def count(text: str, most: int = MOST_CONNECTIONS) -> int:
+    return int(number(text, most))
 
 
 def duration(text: str) -> float:
@@ -213,11 +216,11 @@ def work(words: list[str]) -> Coroutine[Any, Any, None]:
     """Return what the arguments ask for."""
     match words:
         case ["turns", port, connections, time, body, *keep] if keep in ([], ["keep"]):
-            return turns(int(port), count(connections), duration(time), body, bool(keep))
+            return turns(count(port, 65535), count(connections), duration(time), body, bool(keep))
         case ["burst", port, streams, body]:
-            return burst(int(port), count(streams), body)
+            return burst(count(port, 65535), count(streams), body)
         case ["probe", port, time, period, body]:
-            return probe(int(port), duration(time), count(period), body)
+            return probe(count(port, 65535), duration(time), count(period), body)
     sys.exit("usage: loadgen.py turns|burst|probe PORT ... (see the head of loadgen.rs)")
 
 
