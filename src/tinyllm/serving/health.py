@@ -26,21 +26,25 @@ class HealthPort:
     def __init__(self, listener: socket.socket, draining: Callable[[], bool]) -> None:
         self._listener = listener
         self._draining = draining
+        self._stop = asyncio.Event()
         self._loop = asyncio.SelectorEventLoop()
         self._thread = threading.Thread(target=self._run, name="health-port", daemon=True)
         self._thread.start()
 
     def close(self) -> None:
         """Stop answering and close the socket."""
-        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._loop.call_soon_threadsafe(self._stop.set)
         self._thread.join()
 
     def _run(self) -> None:
+        self._loop.run_until_complete(self._live())
+        self._loop.close()
+
+    async def _live(self) -> None:
         edge = Edge(self._loop, self._dispatch, _unlogged, HEALTH_LIMITS)
         edge.listen(self._listener)
-        self._loop.run_forever()
-        self._loop.run_until_complete(edge.drain(0, asyncio.Event()))
-        self._loop.close()
+        await self._stop.wait()
+        await edge.drain(0, self._stop)
 
     def _dispatch(self, request: Request, exchange: Exchange) -> Response:
         return dispatch_health(request, self._draining(), exchange)

@@ -13,7 +13,6 @@ above an event loop's add_reader and add_writer, so any event loop will do.
 from __future__ import annotations
 
 import asyncio
-import errno
 import logging
 import socket
 from collections.abc import Callable
@@ -24,8 +23,7 @@ HIGH_WATER: Final = 64 * 1024  # bytes unsent above which the protocol is asked 
 LOW_WATER: Final = 16 * 1024  # and below which to go on
 
 ACCEPTS_PER_TURN: Final = 32  # then other sockets, and other workers, get their turn
-OUT_OF_DESCRIPTORS: Final = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
-ACCEPT_PAUSE: Final = 0.2  # seconds without accepting when there is no descriptor to be had
+ACCEPT_PAUSE: Final = 0.2  # seconds without accepting when the kernel could not give us one
 
 # Every call is made without waiting; the flag saves the call that would make the socket so.
 NO_WAIT: Final = socket.MSG_DONTWAIT
@@ -73,7 +71,12 @@ class SocketTransport(asyncio.Transport):
 
     def begin(self) -> None:
         """Hand the protocol its transport, and what has already arrived."""
-        self._protocol.connection_made(self)
+        try:
+            self._protocol.connection_made(self)
+        except Exception:
+            logger.exception("a connection failed as it was made")
+            self._lose(None)
+            return
         if self._reading and not self._closing:
             self._on_readable()
             self._watch()
@@ -269,16 +272,14 @@ class Acceptor:
                 accepted.append(self._listener.accept())
             except (BlockingIOError, InterruptedError, ConnectionAbortedError):
                 break
-            except OSError as error:
-                if error.errno not in OUT_OF_DESCRIPTORS:
-                    raise
+            except OSError as error:  # no descriptor is to be had, or the network is down
                 self._pause(error)
                 break
         for connected, peer in accepted:
             SocketTransport(self._loop, connected, peer, self._make_protocol()).begin()
 
     def _pause(self, error: OSError) -> None:
-        """Wait for connections to end: the kernel would wake us for nothing until then."""
+        """Wait for connections to end, say: until then the kernel would wake us for nothing."""
         logger.error("cannot accept connections: %s; trying again soon", error.strerror)
         self._loop.remove_reader(self._listener)
         self._resume = self._loop.call_later(ACCEPT_PAUSE, self._go_on)

@@ -70,8 +70,12 @@ class Worker:
         self.accepting = False
 
     def how_it_ended(self) -> str:
-        """Return the end in words."""
-        code = self.process.wait()
+        """Return the end in words. It has lost its lifeline, so it is at its end, or is made to."""
+        try:
+            code = self.process.wait(PATIENCE_SECONDS)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            code = self.process.wait()
         if code < 0:
             return f"was killed by {signal.Signals(-code).name}"
         return f"ended with exit code {code}"
@@ -86,11 +90,12 @@ class Supervisor:
         self._command = command
         self._count = count
         self._listener = listener
-        self._patience = grace + 2 * FLUSH_SECONDS + PATIENCE_SECONDS
+        self._patience = grace + 3 * FLUSH_SECONDS + PATIENCE_SECONDS  # spans, two logs
         self._selector = selectors.DefaultSelector()
         self._workers: set[Worker] = set()
         self._restart_at: list[float] = []  # monotonic times
         self._in_vain = 0
+        self._gave_up = False
         self._stop_at: float | None = None  # when what still runs is killed
 
     def run(self, health_listener: socket.socket, started: Callable[[], None]) -> int:
@@ -116,13 +121,18 @@ class Supervisor:
                 announced = True
                 started()
         health.close()
-        return 1 if self._in_vain >= STARTS_IN_VAIN else 0
+        signal.set_wakeup_fd(-1)
+        return 1 if self._gave_up else 0
 
     def _healthy(self) -> bool:
         return self._stop_at is None and any(worker.accepting for worker in self._workers)
 
     def _start(self) -> None:
-        worker = Worker(self._command, self._listener)
+        try:
+            worker = Worker(self._command, self._listener)
+        except OSError as error:  # no process or descriptor is to be had: those that run go on
+            self._start_again(f"a worker could not be started: {error.strerror}", RESTART_PAUSE)
+            return
         self._workers.add(worker)
         self._selector.register(worker.lifeline, selectors.EVENT_READ, worker)
 
@@ -135,18 +145,24 @@ class Supervisor:
         self._selector.unregister(worker.lifeline)
         worker.lifeline.close()
         self._workers.discard(worker)
-        end = worker.how_it_ended()
+        end = f"worker {worker.process.pid} {worker.how_it_ended()}"
         if self._stop_at is not None:
+            if worker.process.returncode:
+                logger.warning("%s while the server was shutting down", end)
             return
-        if not worker.accepting:
-            self._in_vain += 1
-        if self._in_vain >= STARTS_IN_VAIN:
-            logger.error("worker %d %s before it accepted; giving up", worker.process.pid, end)
+        lived = time.monotonic() - worker.started
+        self._start_again(end, RESTART_PAUSE if lived < RESTART_PAUSE else 0, worker.accepting)
+
+    def _start_again(self, why: str, pause: float, accepted: bool = False) -> None:
+        """Start another worker in `pause` seconds, unless too many in a row came to nothing."""
+        self._in_vain += not accepted
+        if self._in_vain >= STARTS_IN_VAIN and not self._healthy():
+            logger.error("%s; giving up after %d starts in vain", why, self._in_vain)
+            self._gave_up = True
             self._stop(signal.SIGTERM)
             return
-        logger.warning("worker %d %s; starting another", worker.process.pid, end)
-        lived = time.monotonic() - worker.started
-        self._restart_at.append(time.monotonic() + (0 if lived > RESTART_PAUSE else RESTART_PAUSE))
+        logger.warning("%s; starting another", why)
+        self._restart_at.append(time.monotonic() + pause)
 
     @staticmethod
     def _received(worker: Worker) -> bytes:
