@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 import os
+import threading
+from array import array
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from model.checkpoints import succ_file
-from tinyllm.model.errors import FileChanged, UnreadableFile
+from tinyllm.model.bigram import _read_weight
+from tinyllm.model.errors import (
+    CheckpointError,
+    DataPastEnd,
+    FileChanged,
+    FileTooShort,
+    HeaderPastEnd,
+    UnreadableFile,
+)
 from tinyllm.model.source import BufferSource, FileSource
 
 
@@ -77,6 +87,44 @@ def test_replaced_file_is_read_whole_before_the_error(path: Path) -> None:
         replace(path)
         path.write_bytes(bytes(262272))
         assert source.read(0, 262272) == succ_file()
+
+
+def test_loading_beside_a_writer_gives_the_weights_or_an_error(path: Path) -> None:
+    """The writer cuts the file short, writes it anew in place, and renames another over it."""
+    whole, done = succ_file(), threading.Event()
+
+    def disturb() -> None:
+        while not done.is_set():
+            os.truncate(path, 1000)
+            path.write_bytes(whole)
+            replace(path)
+
+    writer = threading.Thread(target=disturb)
+    writer.start()
+    try:
+        outcomes = [loaded(path) for _ in range(300)]
+    finally:
+        done.set()
+        writer.join()
+    assert {type(outcome) for outcome in outcomes} <= {array, FileChanged, *REFUSED}
+    for outcome in outcomes:
+        if isinstance(outcome, array):
+            assert outcome.tobytes() == whole[128:]
+
+
+# What a file in the middle of being written looks like.
+REFUSED = (FileTooShort, HeaderPastEnd, DataPastEnd)
+
+
+def loaded(path: Path) -> object:
+    """The weights in a file, or the error instead."""
+    try:
+        with FileSource(path) as source:
+            weight = _read_weight(source)
+            source.check_unchanged()
+    except CheckpointError as error:
+        return error
+    return weight
 
 
 def test_descriptor_is_closed(path: Path) -> None:
