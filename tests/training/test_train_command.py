@@ -58,12 +58,11 @@ def test_a_model_is_counted_on_all_of_the_text(tmp_path: Path) -> None:
     assert (run.returncode, run.stderr) == (0, b"")
     lines = run.stdout.decode().splitlines()
     assert lines[0].startswith("2,120 bytes, 2,119 pairs in ")
-    assert lines[2] == (
-        "bits per byte (perplexity)           uniform         order 0          bigram"
-    )
-    assert lines[3].startswith("  training, 1,908 bytes        8.000 (256.0) ")
-    assert lines[4].startswith("  held-out, 212 bytes          8.000 (256.0) ")
-    assert lines[5] == f"Wrote {tmp_path}/model"
+    assert lines[2] == "bits per byte (perplexity)"
+    assert lines[3].split() == ["bytes", "uniform", "order", "0", "bigram"]
+    assert lines[4].split()[:4] == ["training", "1,908", "8.000", "(256.0)"]
+    assert lines[5].split()[:4] == ["held-out", "212", "8.000", "(256.0)"]
+    assert lines[6] == f"Wrote {tmp_path}/model"
     assert_model_of(tmp_path / "model", TEXT)
 
 

@@ -91,9 +91,10 @@ def test_text_is_a_table() -> None:
     assert report_on(b"abacabab" * 1000).to_text() == (
         "8,000 bytes, 7,999 pairs in 0.50 s (16 kB/s)\n"
         "\n"
-        "bits per byte (perplexity)           uniform         order 0          bigram\n"
-        "  training, 4,000 bytes        8.000 (256.0)     1.406 (2.6)     0.406 (1.3)\n"
-        "  held-out, 4,000 bytes        8.000 (256.0)     1.406 (2.6)     0.406 (1.3)"
+        "bits per byte (perplexity)\n"
+        "                       bytes         uniform         order 0          bigram\n"
+        "training               4,000   8.000 (256.0)     1.406 (2.6)     0.406 (1.3)\n"
+        "held-out               4,000   8.000 (256.0)     1.406 (2.6)     0.406 (1.3)"
     )
 
 

@@ -76,9 +76,13 @@ class TailWindow:
         """Count a block of the stream, as Part.add does."""
         self._open.add(data, new_bytes)
         self._length += new_bytes
-        share = self._length * self._holdout / SEGMENTS_PER_TAIL
-        if self._open.text_bytes >= max(share, MIN_SEGMENT_BYTES):
+        if self._open.text_bytes >= self._segment_bytes():
             self._close_segment()
+
+    def _segment_bytes(self) -> float:
+        """Return how long a segment is at this place; without a tail they need not be short."""
+        share = self._holdout or 1.0
+        return max(self._length * share / SEGMENTS_PER_TAIL, MIN_SEGMENT_BYTES)
 
     def close(self, held_out: Part) -> None:
         """The stream has ended: what is left in the window is its tail."""

@@ -66,13 +66,14 @@ class Report:
         lines = [
             f"{size} in {self.seconds:.2f} s ({rate}/s)",
             "",
-            f"{'bits per byte (perplexity)':<28}{'uniform':>16}{'order 0':>16}{'bigram':>16}",
+            "bits per byte (perplexity)",
+            f"{'':<10}{'bytes':>18}{'uniform':>16}{'order 0':>16}{'bigram':>16}",
         ]
         for name, part in parts.items():
             if part is not None:
                 bits = (UNIFORM_BITS, part.order0_bits_per_byte, part.bits_per_byte)
                 cells = "".join(f"{f'{b:.3f} ({2**b:.1f})':>16}" for b in bits)
-                lines.append(f"{f'  {name}, {part.bytes:,} bytes':<28}{cells}")
+                lines.append(f"{name:<10}{part.bytes:>18,}{cells}")
         return "\n".join(lines)
 
 

@@ -64,7 +64,7 @@ class Tally:
         else:
             self._count_stream(piece, advance)
 
-    def count_text(self, text: bytes) -> None:
+    def count_text(self, text: bytes | bytearray) -> None:
         """Count a whole text that is in memory."""
         cut = tail_start(len(text), self.holdout)
         view = memoryview(text)
@@ -123,17 +123,17 @@ def _blocks(text: Text, reader: MeasuredReader, advance: Advance) -> Iterator[by
         yield block
 
 
-def _join_up_to(size: int, blocks: Iterator[bytes]) -> bytes:
+def _join_up_to(size: int, blocks: Iterator[bytes]) -> bytearray:
     """Return the next blocks joined, as many as it takes to reach `size` bytes."""
     head = bytearray()
     for block in blocks:
         head += block
         if len(head) >= size:
             break
-    return bytes(head)
+    return head
 
 
-def _split(data: bytes) -> Iterator[bytes]:
+def _split(data: bytearray) -> Iterator[bytes]:
     """Yield the blocks that `data` was joined from."""
     for start in range(0, len(data), BLOCK_BYTES):
-        yield data[start : start + BLOCK_BYTES]
+        yield bytes(data[start : start + BLOCK_BYTES])
