@@ -10,6 +10,7 @@ from support.memory import SEND_BUFFER, Client, Port
 from support.wire import post
 from tinyllm.engine.engine import SLICE_TOKENS
 from tinyllm.serving.exchange import Ended
+from tinyllm.serving.responses import SLICE_BYTES
 from tinyllm.serving.transport import HIGH_WATER
 
 EVENT_BYTES = 160  # of one token of these streams, a little more than it is
@@ -41,6 +42,17 @@ def test_a_client_that_does_not_read_costs_one_buffer_and_one_slice(port: Port) 
     held = SEND_BUFFER + HIGH_WATER + (1 + SLICE_TOKENS) * EVENT_BYTES
     assert SEND_BUFFER + HIGH_WATER < exchange.bytes_sent < held
     assert exchange.completion_tokens < 4096 / 2
+
+
+@pytest.mark.parametrize("length", [1, 1000, 100_000, 1_000_000])
+def test_a_long_model_name_makes_slices_shorter_not_larger(port: Port, length: int) -> None:
+    client = port.connect()
+    client.stop_reading()
+    wanted = {"model": "m" * length, "prompt": "a", "max_tokens": 4096, "stream": True}
+    client.send(post("/v1/completions", wanted))
+    client.reset()
+    (exchange,) = port.exchanges
+    assert exchange.bytes_sent < SEND_BUFFER + HIGH_WATER + SLICE_BYTES + 2 * (length + 200)
 
 
 def test_generation_goes_on_when_the_client_does(port: Port) -> None:

@@ -182,6 +182,7 @@ def test_a_fault_while_an_answer_is_put_into_bytes_is_an_error_event(
 ) -> None:
     class Broken:
         keeps_connection = False
+        slice_tokens = 10
 
         def __init__(self, generation: Generation) -> None:
             self.generation = generation

@@ -25,7 +25,7 @@ from typing import Protocol
 from tinyllm.engine.generation import Generation
 
 TURN_SECONDS = 0.001  # work of one turn of the loop, after which sockets get theirs
-SLICE_TOKENS = 512  # of one generation at a time: some 75 KB of events, about a socket buffer
+SLICE_TOKENS = 512  # of one generation at a time, unless its sink wants fewer
 
 logger = logging.getLogger("tinyllm.engine")
 
@@ -51,11 +51,12 @@ class TaskState(enum.Enum):
 class Task:
     """One generation, its sink, and whether it has a place in a queue."""
 
-    __slots__ = ("generation", "queued", "sink", "state")
+    __slots__ = ("generation", "queued", "sink", "slice_tokens", "state")
 
-    def __init__(self, generation: Generation, sink: Sink) -> None:
+    def __init__(self, generation: Generation, sink: Sink, slice_tokens: int) -> None:
         self.generation = generation
         self.sink = sink
+        self.slice_tokens = slice_tokens
         self.state = TaskState.READY
         self.queued = True
 
@@ -69,9 +70,12 @@ class Engine:
         self._waiting: deque[Task] = deque()
         self._scheduled = False
 
-    def submit(self, generation: Generation, sink: Sink) -> Task:
-        """Open a generation; its first token comes in the next turn."""
-        task = Task(generation, sink)
+    def submit(self, generation: Generation, sink: Sink, slice_tokens: int = SLICE_TOKENS) -> Task:
+        """Open a generation; its first token comes in the next turn.
+
+        `slice_tokens` is the most that the sink takes at once.
+        """
+        task = Task(generation, sink, slice_tokens)
         self._new.append(task)
         self._schedule()
         return task
@@ -103,7 +107,7 @@ class Engine:
             task = self._waiting.popleft()
             task.queued = False
             if task.state is TaskState.READY:
-                self._advance(task, SLICE_TOKENS)
+                self._advance(task, task.slice_tokens)
                 if time.perf_counter() >= deadline:
                     break
         if self._new or self._waiting:

@@ -217,7 +217,7 @@ class Connection(asyncio.Protocol):
             self._pending = answer
             self.phase = Phase.ANSWERING
             self._keep = keep and answer.keeps_connection
-            self._task = self._edge.engine.submit(answer.generation, self)
+            self._task = self._edge.engine.submit(answer.generation, self, answer.slice_tokens)
 
     def _send_whole(self, exchange: Exchange, status: int, data: bytes, keep: bool) -> None:
         """Write a whole answer, hand its exchange on, and close unless the client stays."""

@@ -8,10 +8,10 @@ gives them token ids, and they give back the bytes that are ready to leave.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple, Protocol, TypeAlias
+from typing import Final, NamedTuple, Protocol, TypeAlias
 
 from tinyllm.decoding import SamplingError, Utf8Stream
-from tinyllm.engine import Generation
+from tinyllm.engine import SLICE_TOKENS, Generation
 from tinyllm.serving.errors import ApiError
 from tinyllm.serving.schema import ChunkFrame
 from tinyllm.wire import json_string, response_bytes, sse_event, sse_head_bytes
@@ -21,6 +21,10 @@ Headers: TypeAlias = tuple[tuple[str, str], ...]
 JSON_TYPE = "application/json"
 # nginx holds a proxied response until its buffer is full, unless the response says not to.
 STREAM_HEADERS: Headers = (("X-Accel-Buffering", "no"),)
+
+
+# Of one slice of a stream: about a socket's buffer. A long model name is in every event.
+SLICE_BYTES: Final = 128 * 1024
 
 
 class Response(NamedTuple):
@@ -51,6 +55,8 @@ class Pending(Protocol):
     """An answer that a generation is still writing."""
 
     generation: Generation
+    slice_tokens: int
+    """How many ids it takes at once."""
 
     @property
     def keeps_connection(self) -> bool:
@@ -79,12 +85,13 @@ _JSON_TEXT_OF = _JSON_TEXTS.__getitem__
 class EventStream:
     """A streamed completion: one event per token, the head together with the first of them."""
 
-    __slots__ = ("_frame", "_headers", "_started", "_text", "generation")
+    __slots__ = ("_frame", "_headers", "_started", "_text", "generation", "slice_tokens")
 
     keeps_connection = False  # a stream ends where its connection ends (CONTRACT, point 6)
 
     def __init__(self, generation: Generation, frame: ChunkFrame, headers: Headers) -> None:
         self.generation = generation
+        self.slice_tokens = max(1, min(SLICE_TOKENS, SLICE_BYTES // frame.event_length))
         self._frame = frame
         self._headers = headers
         self._text = Utf8Stream()
@@ -117,6 +124,7 @@ class PlainCompletion:
     __slots__ = ("_headers", "_ids", "_render", "generation")
 
     keeps_connection = True
+    slice_tokens = SLICE_TOKENS
 
     def __init__(
         self, generation: Generation, render: Callable[[bytes], bytes], headers: Headers

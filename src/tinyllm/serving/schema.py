@@ -142,6 +142,11 @@ class ChunkFrame:
         self._last = f"{last}\n\n{DONE_EVENT}"
         self._between = self._tail + self._head
 
+    @property
+    def event_length(self) -> int:
+        """How many characters an event has beside its token's text."""
+        return len(self._between)
+
     def events(self, texts: Iterable[str], finished: bool) -> bytes:
         """Return one event for each text (JSON strings, at least one).
 
