@@ -174,24 +174,29 @@ async def one_stream(client: Client, number: int, request: bytes, start: float) 
 
 
 async def probe(port: int, seconds: float, period_ms: int, body: str) -> None:
-    names = ("healthz_us", "plain_us")
     requests = (HEALTHZ, post(body))
-    latencies: dict[str, list[int]] = {name: [] for name in names}
-    errors = 0
     start = perf_counter()
-    for count in range(int(seconds * 1000 / period_ms)):
-        due = start + count * period_ms / 1000
+    probes = []
+    for turn in range(min(MOST_CONNECTIONS, int(seconds * 1000 / period_ms))):
+        due = start + turn * period_ms / 1000
         await asyncio.sleep(max(0.0, due - perf_counter()))
-        try:
-            client = await connect(port)
-            answer = await asyncio.wait_for(client.ask(requests[count % 2]), TIMEOUT)
-        except (OSError, TimeoutError):
-            answer = b""
-        if answer.startswith(b"HTTP/1.1 200"):
-            latencies[names[count % 2]].append(micros(due))
-        else:
-            errors += 1
-    print(json.dumps({**latencies, "errors": errors}))
+        probes.append(asyncio.ensure_future(one_probe(port, requests[turn % 2], due)))
+    latencies = await asyncio.gather(*probes)
+    healthz, plain = (
+        [latency for latency in latencies[turn::2] if latency is not None] for turn in (0, 1)
+    )
+    errors = latencies.count(None)
+    print(json.dumps({"healthz_us": healthz, "plain_us": plain, "errors": errors}))
+
+
+async def one_probe(port: int, request: bytes, due: float) -> int | None:
+    """Return the microseconds from when the request was due to its whole answer."""
+    try:
+        client = await connect(port)
+        answer = await asyncio.wait_for(client.ask(request), TIMEOUT)
+    except (OSError, TimeoutError):
+        return None
+    return micros(due) if answer.startswith(b"HTTP/1.1 200") else None
 
 
 def number(text: str, most: float) -> float:

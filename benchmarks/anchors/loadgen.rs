@@ -11,8 +11,9 @@
 //!         Opens all connections, then posts on all of them at once; `{stream}` in BODY becomes the
 //!         stream's number. Times count from that moment. Prints one JSON object per stream.
 //!     loadgen probe PORT SECONDS PERIOD_MS BODY
-//!         Sends GET /healthz and POST BODY by turns, one every PERIOD_MS. A latency counts from
-//!         when the request was due, so that a late answer is not hidden by the ones it held up.
+//!         Sends GET /healthz and POST BODY by turns, one every PERIOD_MS, each on a connection
+//!         and a thread of its own: a late answer holds up no other request. A latency counts from
+//!         when the request was due, so that a late start is not hidden either.
 //!         Prints one JSON object with every latency.
 //!
 //! Build: rustc --edition 2021 -O -C target-cpu=native loadgen.rs
@@ -315,22 +316,26 @@ fn text_of(event: &str) -> &str {
 // probe
 
 fn probe(port: u16, seconds: f64, period_ms: u64, body: &str) {
-    let health =
-        "GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n".to_string();
-    let requests = [health, post(body, false)];
+    let health = "GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n";
+    let requests = [Arc::new(health.to_string()), Arc::new(post(body, false))];
+    let count = (seconds * 1000.0 / period_ms as f64) as usize;
+    let mut due = Instant::now();
+    let mut probes = Vec::new();
+    for turn in 0..count.min(MOST_CONNECTIONS) {
+        thread::sleep(due.saturating_duration_since(Instant::now()));
+        let request = requests[turn % 2].clone();
+        let work = move || ask(port, &request).map(|()| micros(due));
+        let thread = thread::Builder::new().stack_size(STACK_BYTES).spawn(work);
+        probes.push(thread.unwrap_or_else(|error| fail(&error.to_string())));
+        due += Duration::from_millis(period_ms);
+    }
     let mut latencies = [Vec::new(), Vec::new()];
     let mut errors = 0;
-    let start = Instant::now();
-    let mut due = start;
-    let mut turn = 0;
-    while due < start + Duration::from_secs_f64(seconds) {
-        thread::sleep(due.saturating_duration_since(Instant::now()));
-        match ask(port, &requests[turn]) {
-            Ok(()) => latencies[turn].push(micros(due)),
+    for (turn, thread) in probes.into_iter().enumerate() {
+        match thread.join().unwrap() {
+            Ok(latency) => latencies[turn % 2].push(latency),
             Err(_) => errors += 1,
         }
-        due += Duration::from_millis(period_ms);
-        turn = 1 - turn;
     }
     println!(
         "{{\"healthz_us\":{:?},\"plain_us\":{:?},\"errors\":{errors}}}",
