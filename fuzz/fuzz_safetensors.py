@@ -1,6 +1,7 @@
 """Any bytes are a safetensors file or a SafetensorsError; the official reader agrees on which.
 
-python fuzz/run.py safetensors CORPUS_DIR -dict=fuzz/safetensors.dict -runs=1000000
+python fuzz/fuzz_safetensors.py CORPUS_DIR      # writes the seeds
+python fuzz/run.py safetensors CORPUS_DIR -dict=fuzz/safetensors.dict -max_len=2048 -runs=1000000
 
 Each input is read twice: as a whole file, and as a header's text before the data of a bigram,
 so that most runs get past the length. What we accept the official reader must accept, with the
@@ -8,6 +9,11 @@ same tensors; what it accepts and we refuse must fall under a rule that is stric
 """
 
 from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
 
 import safetensors
 
@@ -25,6 +31,8 @@ from tinyllm.model.source import BufferSource
 # docs/formats/safetensors.md, "Stricter than the official reader".
 STRICTER = (DuplicateName, HeaderPadding, UnsupportedDtype)
 DATA = bytes(4 * 256 * 256)
+
+CASES = Path(__file__).parent.parent / "tests" / "data" / "safetensors.json"
 
 Tensors = dict[str, tuple[list[int], bytes]]
 
@@ -82,3 +90,23 @@ def read_officially(file: bytes) -> Tensors | None:
     except safetensors.SafetensorError:
         return None
     return {name: (each["shape"], bytes(each["data"])) for name, each in tensors}
+
+
+def seeds() -> Iterator[bytes]:
+    """Return the headers of the test data, and small files that are whole."""
+    for case in json.loads(CASES.read_bytes())["cases"]:
+        if case.get("header"):
+            yield case["header"].encode()
+    yield safetensors_bytes({"a": ((1,), bytes(4))}, {"format": "tinyllm"})
+    yield safetensors_bytes({"a": ((1,), bytes(4)), "b": ((2, 0), b""), "c": ((), bytes(4))})
+
+
+def main(folder: str) -> None:
+    """Write one file per seed."""
+    Path(folder).mkdir(parents=True, exist_ok=True)
+    for number, seed in enumerate(seeds()):
+        Path(folder, f"seed-{number:03d}").write_bytes(seed)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
