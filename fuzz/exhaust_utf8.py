@@ -21,6 +21,9 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 from decoding.utf8_oracle import BEGINNINGS, pieces_and_rest
 from tinyllm.decoding.utf8 import Utf8Stream
 
+# Characters of one to four bytes.
+SCALARS = ((0, 0x80), (0x80, 0x800), (0x800, 0xD800), (0xE000, 0x10000), (0x10000, 0x110000))
+
 
 def short_inputs() -> Iterator[bytes]:
     """All inputs of one and two bytes."""
@@ -41,8 +44,7 @@ def random_inputs(count: int, seed: int = 16) -> Iterator[bytes]:
         if number % 2:
             yield rng.randbytes(rng.randrange(1, 13))
         else:
-            scalar = rng.choice((0x80, 0x800, 0x10000, 0x110000))
-            parts = [chr(rng.randrange(0xD800 if scalar == 0x110000 else scalar)).encode()]
+            parts = [chr(rng.randrange(*rng.choice(SCALARS))).encode()]
             parts += [rng.choice(beginnings), rng.randbytes(rng.randrange(4))]
             rng.shuffle(parts)
             yield b"".join(parts)
