@@ -3,8 +3,9 @@
     python fuzz/exhaust_utf8.py [RANDOM_COUNT]
 
 All inputs of one and two bytes, all of three bytes whose lead is E0 to F4, and RANDOM_COUNT
-random ones of up to 12 bytes (10 million unless told): `push`, `push_block` and the oracle of
-the tests give the same pieces, and joined they are what the C decoder makes of the input.
+random ones of up to 12 bytes (10 million unless told): `push` and `push_block` give the same
+pieces, and joined they are what the C decoder makes of the input. The oracle of the tests,
+which is slow, is asked for the pieces of every short input and of one random one in eleven.
 """
 
 from __future__ import annotations
@@ -50,8 +51,8 @@ def random_inputs(count: int, seed: int = 16) -> Iterator[bytes]:
             yield b"".join(parts)
 
 
-def check(name: str, inputs: Iterable[bytes]) -> None:
-    """Compare the forms on every input; the oracle is asked for the pieces of each."""
+def check(name: str, inputs: Iterable[bytes], oracle_every: int = 1) -> None:
+    """Compare the forms on every input."""
     started, count = time.monotonic(), 0
     for data in inputs:
         stream = Utf8Stream()
@@ -64,7 +65,8 @@ def check(name: str, inputs: Iterable[bytes]) -> None:
         assert pieces == in_blocks == whole, data.hex()
         assert rest == blocks.finish(), data.hex()
         assert "".join(pieces) + rest == data.decode("utf-8", "replace"), data.hex()
-        assert (pieces, rest) == pieces_and_rest(data), data.hex()
+        if count % oracle_every == 0:
+            assert (pieces, rest) == pieces_and_rest(data), data.hex()
         count += 1
     print(f"{name}: {count} inputs, all equal, {time.monotonic() - started:.0f} s", flush=True)
 
@@ -73,7 +75,7 @@ def main(random_count: int = 10_000_000) -> None:
     """Run the three sets."""
     check("one and two bytes", short_inputs())
     check("three bytes, lead E0 to F4", three_byte_inputs())
-    check("random", random_inputs(random_count))
+    check("random", random_inputs(random_count), oracle_every=11)
 
 
 if __name__ == "__main__":
