@@ -93,14 +93,14 @@ class _Handler(BaseHTTPRequestHandler):
             codec = _codec(self.headers.get_content_type())
             spans = _decoded(codec, unpacked(body, self.headers.get("Content-Encoding", "")))
         except RefusedRequest as refused:
-            self._refuse(refused, codec)
             self.server.took(Received([], [f"refused with {refused.status}: {refused.message}"]))
+            self._refuse(refused, codec)
             return
         reasons = [span.rejection for span in spans if span.rejection is not None]
         why = reasons[0] if reasons else ""
-        self._answer(200, codec.content_type, codec.success(len(reasons), why))
         problems = [f"{len(reasons)} of {len(spans)} spans rejected: {why}"] if reasons else []
         self.server.took(Received([span for span in spans if span.rejection is None], problems))
+        self._answer(200, codec.content_type, codec.success(len(reasons), why))
 
     def log_message(self, *args: object) -> None:
         """Requests are not logged one by one; their traces are shown."""

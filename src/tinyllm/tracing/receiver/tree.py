@@ -21,7 +21,7 @@ from tinyllm.tracing.receiver.store import Trace
 MIN_WIDTH = 60
 LABEL_SHARE = 0.45  # of the width, at most, for the tree; the bars get the rest
 TIME_WIDTH = 9
-MAX_INDENT = 30
+MAX_INDENT = 18  # six levels
 
 BOLD, DIM, RED, GREEN, YELLOW = 1, 2, 31, 32, 33  # ECMA-48, select graphic rendition
 PLAIN = str.maketrans("├└─│━◆·→…µ", "|`-|=*->~u")  # for a terminal without Unicode
