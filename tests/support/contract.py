@@ -8,6 +8,7 @@ each event and their order.
 from __future__ import annotations
 
 import json
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +35,12 @@ def resolve(node: dict[str, Any]) -> dict[str, Any]:
 
 def check(schema: dict[str, Any], value: object) -> None:
     """Raise ValidationError unless the value is what a schema of the document asks for."""
-    Draft202012Validator({**schema, "components": COMPONENTS}).validate(value)
+    _validator(json.dumps(schema)).validate(value)
+
+
+@cache
+def _validator(schema: str) -> Draft202012Validator:
+    return Draft202012Validator({**json.loads(schema), "components": COMPONENTS})
 
 
 def responses(method: str, path: str) -> dict[str, Any]:
