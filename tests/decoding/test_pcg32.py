@@ -103,6 +103,11 @@ def test_seed_and_stream_must_be_u64(seed: int, seq: int) -> None:
         Pcg32(seed, seq)
 
 
+def test_block_has_a_largest_size() -> None:
+    with pytest.raises(ValueError, match="at most 2048 uniforms, not 2049"):
+        Pcg32(1).block(MAX_BLOCK + 1)
+
+
 def test_state_can_be_taken_up_again() -> None:
     rng = Pcg32(42)
     rng.uniforms(5)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import itertools
 import sys
+import weakref
 from collections.abc import Iterable
 
 import pytest
@@ -181,9 +183,24 @@ def test_a_new_temperature_with_every_request_keeps_memory_flat(model: Bigram) -
     cache = SamplerCache(model, max_bytes=limit)
     for number in range(200):
         TokenSampler(model, b"a", 1 + number / 1000, number, cache).take(20)
-        assert cache.bytes <= limit
-    assert cache.bytes == sum(rows.bytes for rows in cache._by_temperature.values())
+        newest = next(reversed(cache._by_temperature.values()))
+        assert cache.bytes <= limit + newest.bytes
+        assert cache.bytes == sum(rows.bytes for rows in cache._by_temperature.values())
     assert 3 < len(cache._by_temperature) < 100
+
+
+def test_forgotten_rows_are_freed_at_once(model: Bigram) -> None:
+    """Not when the cycle collector comes by: a server may have put it off."""
+    cache = SamplerCache(model, max_bytes=1)
+    cache.rows(0.5).drawn = rows_module.HEAVY_USE_TOKENS
+    TokenSampler(model, b"a", 0.5, 1, cache).take(300)
+    gone = weakref.ref(cache.rows(0.5).sums)
+    gc.disable()
+    try:
+        cache.rows(0.6)
+        assert gone() is None
+    finally:
+        gc.enable()
 
 
 def test_the_temperature_in_use_is_kept_whatever_its_size(model: Bigram) -> None:
@@ -200,4 +217,6 @@ def test_the_least_recently_used_temperature_goes_first(model: Bigram) -> None:
     TokenSampler(model, b"a", 0.6, 1, cache).take(1)
     TokenSampler(model, b"a", 0.5, 1, cache).take(1)
     TokenSampler(model, b"a", 0.7, 1, cache).take(5)
-    assert list(cache._by_temperature) == [0.5, 0.7]
+    assert list(cache._by_temperature) == [0.6, 0.5, 0.7]
+    cache.rows(0.8)
+    assert list(cache._by_temperature) == [0.5, 0.7, 0.8]

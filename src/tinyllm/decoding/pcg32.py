@@ -78,7 +78,7 @@ class Pcg32:
         return values
 
     def block(self, count: int) -> tuple[bytes, array[float]]:
-        """Return the next `count` <= MAX_BLOCK uniforms, computed side by side.
+        """Return the next `count` uniforms, at most MAX_BLOCK, computed side by side.
 
         With them come their leading bytes, floor(256 u) for each u, which cost nothing here.
         """
@@ -115,14 +115,18 @@ def first_uniforms(seeds: Sequence[int], count: int) -> dict[int, tuple[int, lis
     """Return, by seed, the state after the first `count` uniforms and these uniforms."""
     import numpy as np
 
-    start = np.array([Pcg32(seed)._state for seed in seeds], dtype=np.uint64)
-    states = _states(start, 2 * STREAM + 1, count)
+    increment = np.uint64(2 * STREAM + 1)
+    start = np.array(seeds, dtype=np.uint64) + increment  # seeding, as Pcg32 does it
+    start = start * np.uint64(MULTIPLIER) + increment
+    states = _states(start, int(increment), count)
     uniforms = _unit(*_word_pairs(states)).tolist()
     return dict(zip(seeds, zip(states[:, -1].tolist(), uniforms, strict=True), strict=True))
 
 
 def _states(start: Words, increment: int, count: int) -> Words:
     """Return the states that `count` uniforms go through, and the one after, a row per start."""
+    if count > MAX_BLOCK:
+        raise ValueError(f"a block has at most {MAX_BLOCK} uniforms, not {count}")
     powers, sums = _tables(increment)
     outputs = 2 * count + 1
     states = start[:, None] * powers[:outputs]

@@ -7,16 +7,17 @@
   text nine uniforms of ten find their id there, at half the time of a search.
 - The greedy choice, which knows no temperature.
 
-Memory is bounded by bytes: the temperatures that were not used for longest are forgotten. A
-stream asks for its rows whenever it goes on and holds none in between, so the bound holds for
-any number of streams.
+Memory is bounded by bytes: besides the temperature in use, what was not used for longest is
+forgotten. A stream asks for its rows whenever it goes on and holds none in between, so the
+bound holds for any number of streams. Nothing here refers back to what holds it, so what is
+forgotten is freed at once.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from tinyllm.decoding.distribution import cumulative, greedy, softmax
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from tinyllm.model.base import LanguageModel
 
 LEADS = 256  # values of a leading byte
-MAX_CACHE_BYTES = 64 * 1024 * 1024  # 25 temperatures with every row of a byte model
+MAX_CACHE_BYTES = 64 * 1024 * 1024  # 24 temperatures with every row of a byte model
 HEAVY_USE_TOKENS = 32 * 1024  # after so many tokens a temperature's guides are worth their making
 # CPython on 64 bits: a list's item, a float it points to, and a list with its place in a dict.
 POINTER_BYTES, FLOAT_BYTES, LIST_BYTES = 8, 24, 112
@@ -37,33 +38,45 @@ class SamplerCache:
     """The rows of one model, shared by every stream that samples from it on one thread."""
 
     def __init__(self, model: LanguageModel, max_bytes: int = MAX_CACHE_BYTES) -> None:
+        self.model = model
         self.argmax = _Argmax(model)
         self.seeds = SeedPool()
-        self.bytes = 0
-        self.model = model
         self._max_bytes = max_bytes
         self._by_temperature: OrderedDict[float, TemperatureRows] = OrderedDict()
+        self._settled_bytes = 0  # of all temperatures but the newest
+        self._newest: TemperatureRows | None = None
+
+    @property
+    def bytes(self) -> int:
+        """How much memory the rows take."""
+        return self._settled_bytes + (self._newest.bytes if self._newest else 0)
 
     def rows(self, temperature: float) -> TemperatureRows:
-        """Return the rows of a temperature above 0, making room for them if they are new.
+        """Return the rows of a temperature above 0, making room if another one has grown.
 
         They are the caller's until the next call; then they may be forgotten.
         """
+        newest = self._newest
+        if newest is not None:
+            if newest.temperature == temperature:
+                return newest
+            self._settled_bytes += newest.bytes
+            self._make_room()
         rows = self._by_temperature.get(temperature)
-        if rows is not None:
+        if rows is None:
+            rows = TemperatureRows(self.model, temperature)
+            self._by_temperature[temperature] = rows
+        else:
             self._by_temperature.move_to_end(temperature)
-            return rows
-        rows = TemperatureRows(self.model, temperature, self._charge)
-        self._by_temperature[temperature] = rows
-        self._charge(rows.bytes)
+            self._settled_bytes -= rows.bytes
+        self._newest = rows
         return rows
 
-    def _charge(self, count: int) -> None:
-        """Count new bytes and forget old temperatures; the newest one, in use, stays."""
-        self.bytes += count
-        while self.bytes > self._max_bytes and len(self._by_temperature) > 1:
+    def _make_room(self) -> None:
+        """Forget the temperatures that were not used for longest."""
+        while self._settled_bytes > self._max_bytes:
             _, forgotten = self._by_temperature.popitem(last=False)
-            self.bytes -= forgotten.bytes
+            self._settled_bytes -= forgotten.bytes
 
 
 class TemperatureRows:
@@ -74,58 +87,53 @@ class TemperatureRows:
     the row has a guide the next time.
     """
 
-    __slots__ = ("_charge", "bytes", "drawn", "guide", "guided", "sums")
+    __slots__ = ("_vocab_size", "drawn", "guide", "guided", "sums", "temperature")
 
-    def __init__(
-        self, model: LanguageModel, temperature: float, charge: Callable[[int], None]
-    ) -> None:
-        self.sums = _Sums(model, temperature, self.charge)
+    def __init__(self, model: LanguageModel, temperature: float) -> None:
+        self.temperature = temperature
+        self.sums = _Sums(model, temperature)
         self.guide: list[list[int]] = [UNKNOWN] * model.vocab_size
-        self.guided = _Guided(self.sums, self.guide, self.charge)
+        self.guided = _Guided(self.sums, self.guide)
         self.drawn = 0  # tokens, counted by those who draw them
-        self.bytes = POINTER_BYTES * model.vocab_size
-        self._charge = charge
+        self._vocab_size = model.vocab_size
 
     @property
     def in_heavy_use(self) -> bool:
         """Tell whether guides are worth their making."""
         return self.drawn > HEAVY_USE_TOKENS
 
-    def charge(self, count: int) -> None:
-        """Count the bytes of a new row here and in the cache."""
-        self.bytes += count
-        self._charge(count)
+    @property
+    def bytes(self) -> int:
+        """How much memory these rows take."""
+        row_bytes = LIST_BYTES + self._vocab_size * (POINTER_BYTES + FLOAT_BYTES)
+        guide_bytes = LIST_BYTES + LEADS * POINTER_BYTES
+        own_bytes = self._vocab_size * POINTER_BYTES
+        return own_bytes + len(self.sums) * row_bytes + len(self.guided) * guide_bytes
 
 
 class _Sums(dict[int, list[float]]):
     """The cumulative distribution by state."""
 
-    def __init__(
-        self, model: LanguageModel, temperature: float, charge: Callable[[int], None]
-    ) -> None:
+    def __init__(self, model: LanguageModel, temperature: float) -> None:
         self._model = model
         self._temperature = temperature
-        self._charge = charge
 
     def __missing__(self, state: int) -> list[float]:
         row = cumulative(softmax(self._model.logits(state), self._temperature))
         self[state] = row
-        self._charge(LIST_BYTES + len(row) * (POINTER_BYTES + FLOAT_BYTES))
         return row
 
 
 class _Guided(dict[int, list[float]]):
     """The sums of those states that have a guide; looking one up gives the state its guide."""
 
-    def __init__(self, sums: _Sums, guide: list[list[int]], charge: Callable[[int], None]) -> None:
+    def __init__(self, sums: _Sums, guide: list[list[int]]) -> None:
         self._sums = sums
         self._guide = guide
-        self._charge = charge
 
     def __missing__(self, state: int) -> list[float]:
         row = self[state] = self._sums[state]
         self._guide[state] = lead_guide(row)
-        self._charge(LIST_BYTES + LEADS * POINTER_BYTES)
         return row
 
 

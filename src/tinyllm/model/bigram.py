@@ -77,7 +77,7 @@ class Bigram:
         return self._weight[start : start + VOCAB_SIZE].tolist()
 
     def start(self, prompt_ids: Sequence[int]) -> int:
-        """Return the last byte of the prompt; ValueError when it is empty or no byte is last."""
+        """Return the last byte of the prompt; ValueError unless it ends in one."""
         if not prompt_ids:
             raise ValueError("the prompt is empty")
         last = prompt_ids[-1]
@@ -103,7 +103,8 @@ def check_config(config: ModelConfig, file: str) -> None:
     for key in ("tl_arch", "tl_tokenizer", "vocab_size"):
         found, expected = getattr(config, key), getattr(CONFIG, key)
         if found != expected:
-            raise ConfigError(f"{key} is {found!r}, a bigram has {expected!r}", file=file)
+            problem = f"{key} is {shown(repr(found))}, a bigram has {expected!r}"
+            raise ConfigError(problem, file=file)
 
 
 def _read_weight(source: Source) -> array[float]:
