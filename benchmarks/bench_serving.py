@@ -1,6 +1,7 @@
 """Measure tl-serve: beside its anchors, under load, at scale, from its start, step by step.
 
-    python -m benchmarks.bench_serving [--only NAME,NAME] [--seconds S] [--rounds N] [--out DIR]
+    python -m benchmarks.bench_serving [--only NAME,NAME] [--seconds S] [--rounds N]
+                                      [--out DIR] [--note TEXT]
 
 Prints a table per question and writes them, with the same figures as JSON, into DIR
 (serving.md, serving.json; nothing is written without --out). benchmarks/README.md tells the method.
@@ -41,6 +42,8 @@ def main() -> int:
     facts["load generator"] = lab.load.note or "loadgen.rs"
     facts["errors of the load"] = "; ".join(lab.load.errors) or "none"
     facts["left out"] = "; ".join(lab.left_out) or "nothing"
+    if args.note:
+        facts["note"] = args.note
     for key in ("seconds taken", "load generator", "errors of the load", "left out"):
         print(f"{key}: {facts[key]}")
     if args.out is not None:
@@ -66,6 +69,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--seconds", type=float, default=1.5, help="of load per measurement (%(default)s)")
     add("--rounds", type=int, default=3, help="of measurements in turn (%(default)s)")
     add("--out", type=Path, help="folder for the tables, figures and pictures")
+    add("--note", help="what a reader of the written figures should know")
     return parser
 
 

@@ -19,6 +19,8 @@ class Spread(NamedTuple):
         return cls(statistics.median(values), min(values), max(values))
 
     def __str__(self) -> str:
+        if self.low == self.high:
+            return figure(self.median)
         return f"{figure(self.median)} ({figure(self.low)}-{figure(self.high)})"
 
 

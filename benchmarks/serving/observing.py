@@ -15,7 +15,7 @@ from contextlib import ExitStack, contextmanager
 from typing import Final
 
 from benchmarks.harness import anchors
-from benchmarks.harness.load import LONG_STREAM, PLAIN, STREAM, Body, Measured
+from benchmarks.harness.load import PLAIN, STREAM, Body, Measured
 from benchmarks.harness.processes import ServerProcess
 from benchmarks.harness.report import Section
 from benchmarks.harness.statistics import figure
@@ -26,7 +26,6 @@ WORKS: Final[dict[str, tuple[Body, list[str]]]] = {
     "plain": (PLAIN, []),
     "plain, kept alive": (PLAIN, ["keep"]),
     "stream of 256": (STREAM, []),
-    "stream of 4096": (LONG_STREAM, []),
 }
 COLUMNS = ("work", "off", "log", "tracing", "both", "rate, both/off", "CPU, off/both", "goal")
 

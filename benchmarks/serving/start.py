@@ -25,7 +25,7 @@ from benchmarks.harness.statistics import Spread, figure
 from benchmarks.serving.clients import plain_texts
 from benchmarks.serving.lab import Lab
 
-STARTS = 20
+STARTS = 15
 IMPORT_RUNS = 5
 SHOWN_IMPORTS = 20
 HEALTHZ = b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
