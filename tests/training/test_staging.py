@@ -88,6 +88,22 @@ def test_a_model_takes_the_place_of(tmp_path: Path, before: str) -> None:
     assert set(listing(tmp_path)) <= {"model", "real"}
 
 
+@pytest.mark.parametrize("before", ["nothing", "model"])
+def test_a_mount_point_is_filled_and_not_replaced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, before: str
+) -> None:
+    out = tmp_path / "model"
+    out.mkdir()
+    if before == "model":
+        publish(out, 1.0)
+    inode = out.stat().st_ino
+    monkeypatch.setattr(os.path, "ismount", lambda path: Path(path) == out)
+    publish(out, 2.0)
+    assert value_of(out) == 2.0
+    assert out.stat().st_ino == inode
+    assert listing(out) == ["config.json", "model.safetensors"]
+
+
 def test_folders_above_the_model_are_made(tmp_path: Path) -> None:
     publish(tmp_path / "a/b/model", 1.0)
     assert value_of(tmp_path / "a/b/model") == 1.0
@@ -204,7 +220,7 @@ def test_staging_of_a_killed_run_is_removed_by_the_next(tmp_path: Path, before: 
     """
     subprocess.run([sys.executable, "-c", textwrap.dedent(script)], check=False)
     place = out if before == "model" else tmp_path
-    assert len([name for name in listing(place) if ".staging-" in name]) == 1
+    assert len([name for name in listing(place) if "staging" in name]) == 1
     publish(out, 2.0)
     assert listing(out) == ["config.json", "model.safetensors"]
     assert listing(tmp_path) == ["model"]

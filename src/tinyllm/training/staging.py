@@ -9,6 +9,7 @@ one step that is atomic. Which rename depends on what is there:
   model.safetensors: before it the folder is the old model, after it the new one. (Exchanging
   two whole folders would take renameat2(2), which Python does not offer and not every file
   system has; moving the old folder aside first leaves a moment with no model at all.)
+- A mount point, whose place no folder can take: file by file too, the weights last.
 - Anything else is not ours to replace, and refused before any text is read.
 
 A process that is killed leaves its staging folder behind. The next run removes it: each run
@@ -36,6 +37,7 @@ from tinyllm.wire.jsontext import JsonError, parse_json
 CONFIG_FILE = "config.json"
 WEIGHT_FILE = "model.safetensors"
 METADATA = {"format": "tinyllm"}
+PREFIX = ".tinyllm-staging-"
 
 
 class Staging:
@@ -47,14 +49,13 @@ class Staging:
 
     def __init__(self, out: str | os.PathLike[str]) -> None:
         self.target = Path(os.path.realpath(out))  # a link to a model stays a link
-        self._prefix = f".{self.target.name}.staging-"
         try:
-            self._remove_abandoned(self.target.parent)
-            self._remove_abandoned(self.target)
+            _remove_abandoned(self.target.parent)
+            _remove_abandoned(self.target)
             check_replaceable(self.target)
             place = self.target if _is_occupied(self.target) else self.target.parent
             place.mkdir(parents=True, exist_ok=True)
-            self._folder, self._lock = self._make_locked_folder(place)
+            self._folder, self._lock = _make_locked_folder(place)
         except OSError as error:
             raise TrainingError(f"cannot write a model: {explain(error)}") from error
 
@@ -64,8 +65,9 @@ class Staging:
             write_bigram(self._folder, weight)
             if self._folder.parent == self.target or not self._take_the_place():
                 self._replace_files()
-            _sync(self.target)
-            _sync(self.target.parent)
+            for folder in (self.target, self.target.parent):
+                with suppress(OSError):  # not every file system can; the renames are done
+                    _sync(folder)
         except OSError as error:
             reason = explain(error, str(self.target))
             raise TrainingError(f"cannot write the model: {reason}") from error
@@ -86,28 +88,6 @@ class Staging:
         for name in (CONFIG_FILE, WEIGHT_FILE):
             os.replace(self._folder / name, self.target / name)
 
-    def _make_locked_folder(self, place: Path) -> tuple[Path, int | None]:
-        """Make a staging folder and lock it, so that no other run takes it for abandoned."""
-        while True:
-            folder = place / f"{self._prefix}{secrets.token_hex(4)}"
-            folder.mkdir()
-            try:
-                return folder, _lock(folder)
-            except (BlockingIOError, FileNotFoundError):
-                continue  # another run was faster than the lock, and is removing it
-            except OSError:
-                return folder, None  # a file system without locks: there none is abandoned
-
-    def _remove_abandoned(self, place: Path) -> None:
-        """Remove the staging folders of runs that were killed; what cannot be removed stays."""
-        with suppress(OSError):
-            for folder in place.iterdir():
-                if folder.name.startswith(self._prefix):
-                    with suppress(OSError):
-                        lock = _lock(folder)
-                        shutil.rmtree(folder, ignore_errors=True)
-                        os.close(lock)
-
     def close(self) -> None:
         """Remove what is left of the staging folder."""
         shutil.rmtree(self._folder, ignore_errors=True)
@@ -126,8 +106,8 @@ def write_bigram(folder: Path, weight: Weight) -> None:
     data = weight.astype("<f4").tobytes()
     write_config(folder / CONFIG_FILE, CONFIG)
     write_safetensors(folder / WEIGHT_FILE, {WEIGHT: ((VOCAB_SIZE, VOCAB_SIZE), data)}, METADATA)
-    for path in (folder / CONFIG_FILE, folder / WEIGHT_FILE, folder):
-        _sync(path)
+    for name in (CONFIG_FILE, WEIGHT_FILE):
+        _sync(folder / name)
 
 
 def check_replaceable(target: Path) -> None:
@@ -137,7 +117,7 @@ def check_replaceable(target: Path) -> None:
     if not target.is_dir():
         raise TrainingError(f"{target} is not a folder")
     architecture = _architecture(target / CONFIG_FILE)
-    if architecture is None and any(target.iterdir()):
+    if architecture is None and _contents(target):
         raise TrainingError(
             f"{target} holds no model (no config.json with tl_arch) and is not empty: not replaced"
         )
@@ -158,7 +138,36 @@ def _architecture(config_file: Path) -> object:
 
 def _is_occupied(target: Path) -> bool:
     """Tell whether a folder cannot be replaced by one rename: not empty, or a mount point."""
-    return target.is_dir() and (os.path.ismount(target) or any(target.iterdir()))
+    return target.is_dir() and (os.path.ismount(target) or bool(_contents(target)))
+
+
+def _contents(folder: Path) -> list[Path]:
+    """Return what is in a folder besides staging folders."""
+    return [entry for entry in folder.iterdir() if not entry.name.startswith(PREFIX)]
+
+
+def _make_locked_folder(place: Path) -> tuple[Path, int | None]:
+    """Make a staging folder and lock it, so that no other run takes it for abandoned."""
+    while True:
+        folder = place / f"{PREFIX}{secrets.token_hex(4)}"
+        folder.mkdir()
+        try:
+            return folder, _lock(folder)
+        except (BlockingIOError, FileNotFoundError):
+            continue  # another run was faster than the lock, and is removing it
+        except OSError:
+            return folder, None  # a file system without locks: there none is abandoned
+
+
+def _remove_abandoned(place: Path) -> None:
+    """Remove the staging folders of runs that were killed; what cannot be removed stays."""
+    with suppress(OSError):
+        for folder in place.iterdir():
+            if folder.name.startswith(PREFIX):
+                with suppress(OSError):
+                    lock = _lock(folder)
+                    shutil.rmtree(folder, ignore_errors=True)
+                    os.close(lock)
 
 
 def _lock(folder: Path) -> int:
@@ -178,7 +187,7 @@ def _lock(folder: Path) -> int:
 
 
 def _sync(path: Path) -> None:
-    """Wait until a file, or a folder's list of names, is on disk."""
+    """Wait until a file's bytes, or a folder's names, are on disk."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
