@@ -40,9 +40,9 @@ def model() -> Bigram:
 @pytest.mark.parametrize("temperature", TEMPERATURES)
 def test_block_form_gives_the_plain_tokens(model: Bigram, temperature: float) -> None:
     cache = SamplerCache(model)
-    for seed in (0, 1, 2**64 - 1):
+    for seed in (0, 2**64 - 1):
         sampler = TokenSampler(model, b"a", temperature, seed, cache)
-        assert sampler.take(700) == plain_tokens(model, 97, temperature, seed, 700)
+        assert sampler.take(400) == plain_tokens(model, 97, temperature, seed, 400)
 
 
 @pytest.mark.parametrize("temperature", TEMPERATURES)
@@ -77,11 +77,11 @@ def test_random_seeds_repeat_their_tokens(model: Bigram) -> None:
     cache = SamplerCache(model)
     picked = [cache.seeds.random_seed() for _ in range(3)]
     cache.seeds.prepare()
-    picked += [cache.seeds.random_seed() for _ in range(130)]
+    picked += [cache.seeds.random_seed() for _ in range(66)]
     assert len(set(picked)) == len(picked)
     for seed in picked:
-        pooled = taken(TokenSampler(model, b"a", 1, seed, cache), [1, 10, 30])
-        assert pooled == plain_tokens(model, 97, 1, seed, 41)
+        pooled = taken(TokenSampler(model, b"a", 1, seed, cache), [1, 10, 9])
+        assert pooled == plain_tokens(model, 97, 1, seed, 20)
 
 
 def test_prepared_uniforms_serve_one_request(model: Bigram) -> None:
@@ -181,12 +181,12 @@ def test_cache_counts_its_bytes(model: Bigram) -> None:
 def test_a_new_temperature_with_every_request_keeps_memory_flat(model: Bigram) -> None:
     limit = 1_000_000
     cache = SamplerCache(model, max_bytes=limit)
-    for number in range(200):
-        TokenSampler(model, b"a", 1 + number / 1000, number, cache).take(20)
+    for number in range(60):
+        TokenSampler(model, b"a", 1 + number / 1000, number, cache).take(16)
         newest = next(reversed(cache._by_temperature.values()))
         assert cache.bytes <= limit + newest.bytes
         assert cache.bytes == sum(rows.bytes for rows in cache._by_temperature.values())
-    assert 3 < len(cache._by_temperature) < 100
+    assert 3 < len(cache._by_temperature) < 40
 
 
 def test_forgotten_rows_are_freed_at_once(model: Bigram) -> None:
