@@ -30,7 +30,7 @@ class Dripping(io.RawIOBase):
     def readable(self) -> bool:
         return True
 
-    def readinto(self, buffer: bytearray, /) -> int:  # type: ignore[override]
+    def readinto(self, buffer: memoryview, /) -> int:  # type: ignore[override]
         byte = self._data.read(1)
         buffer[: len(byte)] = byte
         return len(byte)
@@ -47,7 +47,7 @@ class Silent:
 
 
 def buffered(data: bytes) -> io.BufferedReader:
-    return io.BufferedReader(Dripping(data))  # type: ignore[type-var]  # a raw stream it is
+    return io.BufferedReader(Dripping(data))
 
 
 READERS = [
