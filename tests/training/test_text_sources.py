@@ -88,7 +88,7 @@ def test_compression_is_told_by_the_first_bytes(tmp_path: Path) -> None:
     write(tmp_path / "empty", b"")
     found = list(find_sources([str(tmp_path)]))
     assert found == [
-        Source(str(tmp_path / "empty"), 0, is_stream=False),
+        Source(str(tmp_path / "empty"), 0, is_stream=True),
         Source(str(tmp_path / "plain.gz"), 15, is_stream=False),
         Source(str(tmp_path / "zipped.txt"), 24, is_stream=True),
     ]
@@ -130,6 +130,12 @@ def read_all(path: Path) -> bytes:
 def test_a_stream_is_read_as_text(tmp_path: Path, data: bytes) -> None:
     write(tmp_path / "stream", data)
     assert read_all(tmp_path / "stream") == b"some text"
+
+
+def test_a_file_that_hides_its_size_is_a_stream() -> None:
+    (source,) = find_sources(["/proc/self/status"])
+    assert source.is_stream
+    assert read_all(Path(source.path)).startswith(b"Name:")
 
 
 ZIPPED = gzip.compress(os.urandom(300_000))

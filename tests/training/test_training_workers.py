@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -55,6 +56,12 @@ def counted(texts: Path, processes: int, told: Told) -> Tally:
     return result
 
 
+def worker_processes() -> list[psutil.Process]:
+    """The processes below this one that count."""
+    children = psutil.Process().children()
+    return [child for child in children if "spawn_main" in " ".join(child.cmdline())]
+
+
 @pytest.mark.parametrize("range_bytes", [100_000, 2**24])
 @pytest.mark.parametrize("processes", [2, 3])
 def test_the_number_of_processes_and_the_size_of_ranges_change_nothing(
@@ -79,16 +86,35 @@ def test_an_error_in_a_worker_is_the_error_of_the_run(texts: Path) -> None:
         count_pieces(pieces(), Tally(SHARE), Progress(), 2)
 
 
+def test_the_error_of_a_worker_that_has_ended_is_not_lost(texts: Path) -> None:
+    def pieces() -> Iterator[Range]:
+        yield Range(str(texts / "gone"), 0, 10, is_held_out=False)
+        psutil.wait_procs(worker_processes())
+        yield Range(str(texts / "large"), 0, 10, is_held_out=False)
+
+    with pytest.raises(TrainingError, match=f"^{texts}/gone: No such file or directory$"):
+        count_pieces(pieces(), Tally(SHARE), Progress(), 2)
+
+
 def test_a_worker_that_dies_is_an_error_and_not_a_hang(texts: Path) -> None:
     def pieces() -> Iterator[Range]:
         yield Range(str(texts / "large"), 0, 1000, is_held_out=False)
-        for child in psutil.Process().children():
-            if "resource_tracker" not in " ".join(child.cmdline()):
-                child.kill()
+        for worker in worker_processes():
+            worker.kill()
         yield Range(str(texts / "large"), 1000, 2000, is_held_out=False)
 
     with pytest.raises(TrainingError, match=r"^a worker process died \(exit code -9\)$"):
         count_pieces(pieces(), Tally(SHARE), Progress(), 2)
+
+
+def test_a_process_that_cannot_be_started_is_an_error(texts: Path) -> None:
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (3, limits[1]))
+    try:
+        with pytest.raises(TrainingError, match=r"^cannot start a process: Too many open files$"):
+            count_pieces([], Tally(SHARE), Progress(), 2)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
 
 
 # Counts in three processes, and says so in the middle of it.

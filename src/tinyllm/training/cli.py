@@ -119,23 +119,34 @@ def run_inspect(args: argparse.Namespace) -> int:
 def _print_result(command: str, work: Callable[[], str]) -> int:
     """Print what `work` returns and return 0, or one line of error and what a shell expects."""
     try:
-        text = work()
-        if sys.stdout is not None:  # it may have been closed
-            print(_printable(text, sys.stdout.encoding))
-            sys.stdout.flush()
+        _print(work())
     except TrainingError as error:
         print(f"tinyllm {command}: {error}", file=sys.stderr)
         return 1
+    except BrokenPipeError:
+        return 1  # whoever read the output had enough of it
     except KeyboardInterrupt:
         print(f"tinyllm {command}: interrupted", file=sys.stderr)
         return INTERRUPTED
-    except OSError as error:  # of standard output: everything else has been named by now
+    return 0
+
+
+def _print(text: str) -> None:
+    """Write to standard output, if it is open.
+
+    Raises TrainingError when that fails, BrokenPipeError when nobody reads it.
+    """
+    if sys.stdout is None:
+        return
+    try:
+        print(_printable(text, sys.stdout.encoding))
+        sys.stdout.flush()
+    except OSError as error:
         # What could not be written must not be tried again when the interpreter ends.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        if not isinstance(error, BrokenPipeError):  # the reader had enough: nothing to say
-            print(f"tinyllm {command}: {explain(error, 'standard output')}", file=sys.stderr)
-        return 1
-    return 0
+        if isinstance(error, BrokenPipeError):
+            raise
+        raise TrainingError(explain(error, "standard output")) from error
 
 
 def _printable(text: str, encoding: str) -> str:

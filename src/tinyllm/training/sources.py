@@ -88,7 +88,8 @@ def _file(path: str) -> Source:
         return Source(path, None, is_stream=True)
     with open(path, "rb", buffering=0) as file:
         is_gzip = file.read(len(GZIP_MAGIC)) == GZIP_MAGIC
-        return Source(path, os.fstat(file.fileno()).st_size, is_stream=is_gzip)
+        size = os.fstat(file.fileno()).st_size
+    return Source(path, size, is_stream=is_gzip or size == 0)  # /proc says 0 and has text
 
 
 class Text(Protocol):

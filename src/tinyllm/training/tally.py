@@ -136,4 +136,4 @@ def _join_up_to(size: int, blocks: Iterator[bytes]) -> bytearray:
 def _split(data: bytearray) -> Iterator[bytes]:
     """Yield the blocks that `data` was joined from."""
     for start in range(0, len(data), BLOCK_BYTES):
-        yield bytes(data[start : start + BLOCK_BYTES])
+        yield bytes(memoryview(data)[start : start + BLOCK_BYTES])

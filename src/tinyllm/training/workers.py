@@ -22,7 +22,7 @@ from contextlib import contextmanager, suppress
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 
-from tinyllm.training.errors import TrainingError
+from tinyllm.training.errors import TrainingError, explain
 from tinyllm.training.holdout import Segment
 from tinyllm.training.options import MAX_PROCESSES
 from tinyllm.training.progress import Progress
@@ -85,11 +85,12 @@ class Worker:
         return len(self._on_the_way) < MAX_ON_THE_WAY
 
     def give(self, piece: Piece | None) -> None:
-        """Send a piece, or None: there are no more. Raises TrainingError when it has died."""
+        """Send a piece, or None: there are no more. Raises TrainingError when it has ended."""
         try:
             self.connection.send(piece)
-        except OSError as error:
-            raise self._died() from error
+        except OSError:
+            self.take_answers(Progress())  # it may have said why
+            raise self._death() from None
         if piece is not None:
             self._on_the_way.append(piece)
 
@@ -98,8 +99,8 @@ class Worker:
         while self.parts is None and self.connection.poll():
             try:
                 answer: Answer = self.connection.recv()
-            except (EOFError, OSError) as error:
-                raise self._died() from error
+            except (EOFError, OSError):
+                raise self._death() from None
             if isinstance(answer, TrainingError):
                 raise answer
             if isinstance(answer, int):
@@ -109,7 +110,8 @@ class Worker:
             else:
                 self.parts = answer
 
-    def _died(self) -> TrainingError:
+    def _death(self) -> TrainingError:
+        """Return the error for a process that ended without a word."""
         self._process.join()
         return TrainingError(f"a worker process died (exit code {self._process.exitcode})")
 
@@ -145,22 +147,29 @@ def _listen(workers: Sequence[Worker], progress: Progress) -> None:
 def _started(count: int, holdout: float) -> Iterator[list[Worker]]:
     """Start workers, and end them when the block is left."""
     workers: list[Worker] = []
-    context = multiprocessing.get_context("spawn")
     try:
         for _ in range(count):
-            ours, theirs = context.Pipe()
-            process = context.Process(target=work, args=(theirs, holdout), daemon=True)
-            before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # is inherited
-            try:
-                process.start()
-            finally:
-                signal.pthread_sigmask(signal.SIG_SETMASK, before)
-            theirs.close()
-            workers.append(Worker(ours, process))
+            workers.append(_start(holdout))
         yield workers
     finally:
         for worker in workers:
             worker.end()
+
+
+def _start(holdout: float) -> Worker:
+    """Start one worker; raise TrainingError when the system refuses."""
+    context = multiprocessing.get_context("spawn")
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # a new process inherits it
+    try:
+        ours, theirs = context.Pipe()
+        process = context.Process(target=work, args=(theirs, holdout), daemon=True)
+        process.start()
+        theirs.close()
+    except OSError as error:
+        raise TrainingError(explain(error, "cannot start a process")) from error
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+    return Worker(ours, process)
 
 
 def work(connection: Connection, holdout: float) -> None:
