@@ -4,7 +4,7 @@ The contenders of a table take turns in short rounds and each one's best round c
 processor time, so that a busy machine disturbs all of them alike. The model is the default one,
 a bigram trained on this Python's own documentation. Run it with the `test` extra installed:
 
-    python benchmarks/bench_decoding.py
+    python -m benchmarks.bench_decoding
 """
 
 from __future__ import annotations
