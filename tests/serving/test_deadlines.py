@@ -163,6 +163,7 @@ def test_a_client_that_takes_nothing_is_cut_off(port: Port) -> None:
     assert not client.closed
     port.loop.advance(0.1 + LATE)
     assert client.closed
+    assert client.was_reset, "an end of file would mean that the stream is whole"
     (exchange,) = port.exchanges
     assert exchange.ended is Ended.STALLED
     assert exchange.completion_tokens < 4096

@@ -146,13 +146,14 @@ class MemorySocket:
         self.sent_end = False
         self.closed = False
         self.sent_reset = False
-        self.calls: list[str] = []
+        self.resets_on_close = False
 
     def setblocking(self, flag: bool) -> None:
-        self.calls.append("setblocking")
+        assert not flag, "only a listening socket is asked, not to block"
 
-    def setsockopt(self, level: int, option: int, value: int) -> None:
-        self.calls.append("setsockopt")
+    def setsockopt(self, level: int, option: int, value: int | bytes) -> None:
+        if option == socket.SO_LINGER:
+            self.resets_on_close = True
 
     def fileno(self) -> int:
         return -1 if self.closed else self._number
@@ -199,7 +200,7 @@ class MemorySocket:
         if not self.closed:
             self.closed = True
             self.sent_end = True
-            self.sent_reset = bool(self.arrived)
+            self.sent_reset = bool(self.arrived) or self.resets_on_close
 
     def is_readable(self) -> bool:
         return bool(

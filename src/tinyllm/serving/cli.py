@@ -200,9 +200,11 @@ def bind(host: str, port: int) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         return socket.create_server((host, port), family=family, backlog=BACKLOG)
-    except (OSError, OverflowError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise OSError(f"cannot listen on {host}:{port}: {reason}") from None
+    except socket.gaierror as error:
+        reason = error.strerror
+    except OSError as error:  # its own text repeats the address in Python's spelling
+        reason = os.strerror(error.errno or 0)
+    raise OSError(f"cannot listen on {host}:{port}: {reason}")
 
 
 def announce(listener: socket.socket, health: socket.socket) -> None:

@@ -8,6 +8,8 @@ import resource
 import signal
 import sys
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import FrameType
 from typing import Final
 
@@ -31,10 +33,27 @@ def open_standard_files() -> None:
 
 
 def end_on_signals() -> None:
-    """Let SIGTERM and SIGINT end the process with exit code 0: there is nothing to drain."""
+    """Let SIGTERM and SIGINT end the process with exit code 0: there is nothing to drain.
+
+    Those that came while they were held count.
+    """
     if threading.current_thread() is threading.main_thread():
         for number in STOP_SIGNALS:
             signal.signal(number, _end)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, STOP_SIGNALS)
+
+
+@contextmanager
+def holding_signals() -> Iterator[None]:
+    """Hold SIGTERM and SIGINT back, also from a process that is started meanwhile.
+
+    It would die of them, with an exit code of its own, before it can say what they mean to it.
+    """
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _end(_number: int, _frame: FrameType | None) -> None:

@@ -15,6 +15,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
+import struct
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -27,6 +28,8 @@ ACCEPT_PAUSE: Final = 0.2  # seconds without accepting when the kernel could not
 
 # Every call is made without waiting; the flag saves the call that would make the socket so.
 NO_WAIT: Final = socket.MSG_DONTWAIT
+
+RESET_ON_CLOSE: Final = struct.pack("ii", 1, 0)  # socket(7): linger, for no time
 
 NOBODY: Final = asyncio.Protocol()  # in the place of a protocol that has been told of the end
 
@@ -206,7 +209,12 @@ class SocketTransport(asyncio.Transport):
             self._end(None)
 
     def abort(self) -> None:
-        """Close at once; what is unsent is lost."""
+        """Close at once with a reset: what is unsent is lost, and the client is to know it.
+
+        An end of file would mean that a stream is complete (RFC 9112, section 8).
+        """
+        if self._socket.fileno() >= 0:
+            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET_ON_CLOSE)
         self._lose(None)
 
     def is_closing(self) -> bool:

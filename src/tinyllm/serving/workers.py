@@ -24,7 +24,7 @@ from typing import Final
 
 from tinyllm.serving.health import HealthPort
 from tinyllm.serving.lifecycle import FLUSH_SECONDS
-from tinyllm.serving.process import STOP_SIGNALS
+from tinyllm.serving.process import STOP_SIGNALS, holding_signals
 
 RESTART_PAUSE: Final = 1.0  # seconds before a worker that ended at once is started again
 STARTS_IN_VAIN: Final = 5  # workers in a row that never accepted, after which the group gives up
@@ -58,7 +58,7 @@ class Worker:
 
     def __init__(self, command: Sequence[str], listener: socket.socket) -> None:
         self.lifeline, theirs = socket.socketpair()
-        with theirs:
+        with theirs, holding_signals():
             fds = (listener.fileno(), theirs.fileno())
             self.process = subprocess.Popen(
                 [*command, "--listen-fd", str(fds[0]), "--lifeline-fd", str(fds[1])],
