@@ -281,6 +281,11 @@ def test_wrong_usage_is_exit_2(
     assert os.listdir(tmp_path) == []
 
 
+def heed_ctrl_c() -> None:
+    """A shell's background jobs ignore SIGINT, and so would all that they start."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 @pytest.mark.parametrize("before", ["nothing", "model"])
 def test_ctrl_c_leaves_what_was_there(tmp_path: Path, before: str) -> None:
     if before == "model":
@@ -288,7 +293,9 @@ def test_ctrl_c_leaves_what_was_there(tmp_path: Path, before: str) -> None:
         train("--data", tmp_path / "text", "--out", tmp_path / "model")
     command = [*TRAIN, "--data", "-", "--out", str(tmp_path / "model")]
     place = tmp_path / "model" if before == "model" else tmp_path
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as run:
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stderr=subprocess.PIPE, preexec_fn=heed_ctrl_c
+    ) as run:
         assert run.stdin is not None
         assert run.stderr is not None
         run.stdin.write(b"x" * 1_000_000)  # more than a pipe holds: it is being read

@@ -119,7 +119,7 @@ def test_a_process_that_cannot_be_started_is_an_error(texts: Path) -> None:
 
 # Counts in three processes, and says so in the middle of it.
 STUCK_RUN = """
-    import sys, time
+    import signal, sys, time
     from tinyllm.training.progress import Progress
     from tinyllm.training.tally import Range, Tally
     from tinyllm.training.workers import count_pieces
@@ -131,6 +131,7 @@ STUCK_RUN = """
         time.sleep(60)
 
     if __name__ == "__main__":
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job ignores it
         count_pieces(pieces(), Tally(0.1), Progress(), 3)
 """
 
