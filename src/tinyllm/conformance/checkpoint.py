@@ -36,6 +36,7 @@ class Checkpoint:
         if len(weights) != VOCABULARY * VOCABULARY:
             raise CheckpointUnreadable(f"{len(weights)} weights, not 65536")
         self.rows = [tuple(weights[256 * i : 256 * (i + 1)]) for i in range(VOCABULARY)]
+        self._best = [row.index(_largest(row)) for row in self.rows]
         self._sums: dict[tuple[int, float], list[float]] = {}
 
     @classmethod
@@ -55,8 +56,7 @@ class Checkpoint:
 
     def greedy(self, previous: int) -> int:
         """Return the id of the largest logit, the lowest such id; NaN is no logit."""
-        row = self.rows[previous]
-        return row.index(_largest(row))
+        return self._best[previous]
 
     def tied_bytes(self) -> list[int]:
         """Return the ASCII bytes after which several ids share the largest logit."""
@@ -138,14 +138,14 @@ def text_pieces(data: bytes) -> list[str]:
     """
     pieces, pending = [], b""
     for byte in data:
-        text, pending = _complete(pending + bytes([byte]))
+        text, pending = next_text(pending + bytes([byte]))
         pieces.append(text)
     if pieces:
         pieces[-1] += pending.decode("utf-8", "replace")
     return pieces
 
 
-def _complete(pending: bytes) -> tuple[str, bytes]:
+def next_text(pending: bytes) -> tuple[str, bytes]:
     """Return the longest text that is settled, and the bytes that may still become a character."""
     text = ""
     while pending:

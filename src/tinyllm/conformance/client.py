@@ -8,6 +8,7 @@ babbling and a vanished server all end in a `CheckFailed` that says which it was
 from __future__ import annotations
 
 import contextlib
+import select
 import socket
 import struct
 import time
@@ -89,6 +90,10 @@ class Connection:
         """Read until the server closes."""
         while self.receive():
             pass
+
+    def readable(self) -> bool:
+        """Whether something has come that was not read yet."""
+        return bool(select.select([self._socket], [], [], 0)[0])
 
     def finish_sending(self) -> None:
         """Shut down the sending side only: the server sees the end of the stream."""

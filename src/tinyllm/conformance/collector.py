@@ -46,6 +46,7 @@ class Collector:
         """Listen on this port. Raises OSError."""
         self.delay = threading.Event()
         self.posts: list[Post] = []
+        self.spans: list[Span] = []  # of all posts; a post that is no OTLP JSON holds none
         self._arrived = threading.Condition()
         self._server = ThreadingHTTPServer(("127.0.0.1", port), self._handler())
         self._server.daemon_threads = True
@@ -68,19 +69,17 @@ class Collector:
         deadline = time.monotonic() + timeout
         with self._arrived:
             while True:
-                found = next((span for span in self.spans() if wanted(span)), None)
+                found = next(filter(wanted, self.spans), None)
                 left = deadline - time.monotonic()
                 if found is not None or left <= 0:
                     return found
                 self._arrived.wait(left)
 
-    def spans(self) -> list[Span]:
-        """Return every span so far; a post that is no OTLP JSON holds none."""
-        return [span for post in list(self.posts) for span in _spans(post.body)]
-
     def _receive(self, post: Post) -> None:
+        spans = _spans(post.body)
         with self._arrived:
             self.posts.append(post)
+            self.spans += spans
             self._arrived.notify_all()
 
     def _handler(self) -> type[BaseHTTPRequestHandler]:

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from tinyllm.conformance.case import Profile, Suite
 from tinyllm.conformance.client import Address, Connection
@@ -24,9 +24,11 @@ if TYPE_CHECKING:
     from tinyllm.conformance.collector import Collector
 
 COMPLETIONS = "/v1/completions"
+BRIEF_ROWS = 2
 CASE_TIMEOUTS = 6  # a case may take this many times the time that one answer may take
 
 Fields = Sequence[tuple[str, str]]
+Row = TypeVar("Row")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +46,7 @@ class Settings:
     checkpoint: Checkpoint | None = None
     collector: Collector | None = None
     samples: int = 24  # how many seeds a statistical case tries
+    brief: bool = False  # try only the first rows of a case's table (the self-test's controls)
     long_tokens: int | None = None  # length of a long stream; None: as many as fill a second
     stall_seconds: float = 40.0  # how long a stalled connection may stay open (--slow)
     pressure_bytes: int = 5_000_000  # a stream of this length fills the kernel's buffers
@@ -172,6 +175,11 @@ class Session:
             per_token = (time.monotonic() - begun) / 16
             self.shared["long_tokens"] = max(32, min(4096, int(1.0 / per_token)))
         return int(self.shared["long_tokens"])
+
+    def rows(self, table: Iterable[Row]) -> list[Row]:
+        """Return what a case tries in turn: the whole table, unless the run is a brief one."""
+        found = list(table)
+        return found[:BRIEF_ROWS] if self.settings.brief else found
 
     def heavy_stream(self) -> dict[str, object]:
         """Return the fields of a stream too long for the kernel's buffers, if it can be made so.

@@ -7,7 +7,10 @@ and Infinity, half a surrogate pair, two members of one name, and it reports pla
 from __future__ import annotations
 
 import json
+import re
 from typing import NoReturn
+
+_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 class JsonBroken(ValueError):
@@ -39,7 +42,7 @@ def read_json(data: bytes) -> object:
 def has_lone_surrogate(value: object) -> bool:
     """Whether any string in the value holds a code point that is no character."""
     if isinstance(value, str):
-        return any("\ud800" <= character <= "\udfff" for character in value)
+        return _LONE_SURROGATE.search(value) is not None
     if isinstance(value, dict):
         return any(has_lone_surrogate(part) for pair in value.items() for part in pair)
     return isinstance(value, list) and any(map(has_lone_surrogate, value))

@@ -36,7 +36,7 @@ def _compare(session: Session, prompt: str, temperature: float, seed: int) -> No
 )
 def greedy(session: Session) -> None:
     """Greedy text is what following the largest logit of each row gives."""
-    for prompt in PROMPTS:
+    for prompt in session.rows(PROMPTS):
         _compare(session, prompt, 0, 0)
 
 
@@ -51,7 +51,7 @@ def ties(session: Session) -> None:
     tied = [chr(i) for i in _model(session).tied_bytes()]
     if not tied:
         raise CaseSkipped("no row of this checkpoint has a tie")
-    for prompt in tied[:: max(1, len(tied) // 8)]:
+    for prompt in session.rows(tied[:: max(1, len(tied) // 8)]):
         data = _model(session).generate(prompt, 1, 0)
         answer = session.complete(prompt=prompt, max_tokens=1, temperature=0)
         expected = data.decode("utf-8", "replace")
@@ -68,7 +68,8 @@ def ties(session: Session) -> None:
 )
 def seeded(session: Session) -> None:
     """Sampled text is, byte for byte, what the definition gives, for several temperatures."""
-    for temperature, seed in ((1, 42), (0.5, 7), (2, 0), (1.3, 2**64 - 1), (1e-9, 3)):
+    settings = ((1, 42), (0.5, 7), (2, 0), (1.3, 2**64 - 1), (1e-9, 3))
+    for temperature, seed in session.rows(settings):
         _compare(session, "The ", temperature, seed)
 
 
@@ -80,7 +81,7 @@ def seeded(session: Session) -> None:
 )
 def chunks(session: Session) -> None:
     """Each chunk holds the text that its byte completed, and the last one what was held back."""
-    for seed in range(3):
+    for seed in session.rows(range(3)):
         data = _model(session).generate("é", 40, 2, seed)
         events = session.stream(prompt="é", max_tokens=40, temperature=2, seed=seed)
         found = choices(events)

@@ -30,6 +30,7 @@ NOT_JSON = {
     "UTF-16": GOOD.decode().encode("utf-16-le"),
     "a form, not JSON": b"model=m&prompt=a",
 }
+ESCAPES = (("😀", "\\ud83d\\ude00"), ("é/", "\\u00e9\\/"), ('"\n', '\\"\\u000A'))
 NOT_OBJECTS = {
     "null": b"null",
     "an array": b"[" + GOOD + b"]",
@@ -46,7 +47,7 @@ NOT_OBJECTS = {
 )
 def refused(session: Session) -> None:
     """Texts that are not JSON are 400, with param null."""
-    for name, body in NOT_JSON.items():
+    for name, body in session.rows(NOT_JSON.items()):
         _refused(session, name, body)
 
 
@@ -57,7 +58,7 @@ def refused(session: Session) -> None:
 )
 def not_object(session: Session) -> None:
     """JSON that is no object is 400, with param null."""
-    for name, body in NOT_OBJECTS.items():
+    for name, body in session.rows(NOT_OBJECTS.items()):
         _refused(session, name, body)
 
 
@@ -93,7 +94,7 @@ def depth(session: Session) -> None:
 )
 def escapes(session: Session) -> None:
     """A prompt spelled with escapes is the prompt spelled raw: same tokens, same greedy text."""
-    for raw, spelled in (("é/", "\\u00e9\\/"), ("😀", "\\ud83d\\ude00"), ('"\n', '\\"\\u000A')):
+    for raw, spelled in session.rows(ESCAPES):
         plain = session.complete(prompt=raw, max_tokens=4, temperature=0)
         body = session.completion_body(prompt="@", max_tokens=4, temperature=0)
         other = read_completion(session.post(body.replace(b"@", spelled.encode())))

@@ -128,7 +128,7 @@ def has_length(session: Session) -> None:
 )
 def model_echo(session: Session) -> None:
     """Any model's name comes back as it was sent: quotes, controls, every plane of Unicode."""
-    for name in AWKWARD_NAMES:
+    for name in session.rows(AWKWARD_NAMES):
         answer = session.complete(model=name, max_tokens=1)
         echoed = answer.value.get("model")
         mark = answer.response.body_mark()

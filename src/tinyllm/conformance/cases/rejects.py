@@ -169,7 +169,7 @@ ROWS = (
     Reject(
         "lengths_differ",
         "Two different Content-Length values are 400.",
-        (b"Content-Length: 2\r\nContent-Length: 3", b"Content-Length: 2, 3"),
+        (b"Content-Length: {n}\r\nContent-Length: {more}", b"Content-Length: {n}, {more}"),
         "RFC 9112, section 6.3: an unrecoverable error, 400",
         SMUGGLED,
         public=True,
@@ -180,7 +180,16 @@ ROWS = (
         "A Content-Length that is no row of ASCII digits is 400.",
         tuple(
             b"Content-Length: " + value
-            for value in (b"+2", b"-2", b"2_0", b"0x2", b"2.0", b"2 2", b"", b"\xb2", b"\xd9\xa2")
+            for value in (
+                b"+{n}",
+                b"{hex}",
+                b"{under}",
+                b"{arabic}",
+                b"-{n}",
+                b"{n}.0",
+                b"{n} 2",
+                b"",
+            )
         ),
         "RFC 9110, section 8.6: Content-Length is 1*DIGIT",
         SMUGGLED,
@@ -190,7 +199,7 @@ ROWS = (
     Reject(
         "length_and_coding",
         "Content-Length together with Transfer-Encoding is 400.",
-        (b"Content-Length: 2\r\nTransfer-Encoding: chunked",),
+        (b"Content-Length: {n}\r\nTransfer-Encoding: chunked",),
         "RFC 9112, section 6.1: ought to be handled as an error; contract, point 1",
         SMUGGLED,
         post=True,
@@ -203,15 +212,32 @@ def _bytes_of(session: Session, row: Reject, head: bytes) -> bytes:
     prefix, edge = session.settings.address.prefix, edge_of(session)
     if not row.post:
         return head.replace(b"@", (prefix + edge.get_path).encode())
-    start, _, rest = small_post(session).partition(b"Content-Length: ")
-    _, _, rest = rest.partition(b"\r\n")
-    after, _, _ = rest.partition(b"\r\n\r\n")
-    return start + head + b"\r\n" + after + b"\r\n\r\n{}"
+    whole, _, body = small_post(session).partition(b"\r\n\r\n")
+    lines = whole.split(b"\r\n")
+    changed = [
+        _spelled(head, len(body)) if line.startswith(b"Content-Length") else line for line in lines
+    ]
+    return b"\r\n".join(changed) + b"\r\n\r\n" + body
+
+
+def _spelled(head: bytes, length: int) -> bytes:
+    """Return field lines with the body's length in place of {n}, {more} and so on."""
+    digits = str(length)
+    arabic = "".join(chr(0x660 + int(digit)) for digit in digits)
+    for name, value in (
+        ("n", digits),
+        ("more", str(length + 1)),
+        ("under", f"{digits[0]}_{digits[1:]}"),
+        ("hex", hex(length)),
+        ("arabic", arabic),
+    ):
+        head = head.replace(f"{{{name}}}".encode(), value.encode())
+    return head
 
 
 def _try(row: Reject) -> Callable[[Session], None]:
     def run(session: Session) -> None:
-        for head in row.heads:
+        for head in session.rows(row.heads):
             connection_bytes = _bytes_of(session, row, head)
             if session.settings.profile is Profile.OPENAI:
                 _refused_somehow(session, connection_bytes)

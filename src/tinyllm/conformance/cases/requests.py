@@ -32,7 +32,7 @@ def expect_ok(response: Response, said: str = "") -> None:
 def header_case(session: Session) -> None:
     """All names in lower case, in upper case and in mixed case are understood."""
     body, path = small_body(session), edge_of(session).post_path
-    for spell in (str.lower, str.upper, str.swapcase):
+    for spell in session.rows((str.lower, str.upper, str.swapcase)):
         fields = [(spell(name), value) for name, value in session.fields(body)]
         expect_ok(session.send(session.head("POST", path, fields) + body), fields[2][0])
 
@@ -47,7 +47,7 @@ def header_case(session: Session) -> None:
 def header_space(session: Session) -> None:
     """No space before a value, and spaces and tabs around it, are understood."""
     body, path = small_body(session), edge_of(session).post_path
-    for before, after in (("", ""), ("  \t", "\t "), ("\t", "  ")):
+    for before, after in session.rows((("", ""), ("  \t", "\t "), ("\t", "  "))):
         lines = "".join(f"{n}:{before}{v}{after}\r\n" for n, v in session.fields(body))
         start = session.head("POST", path, [])[:-2]
         expect_ok(session.send(start + lines.encode() + b"\r\n" + body))
@@ -63,7 +63,8 @@ def header_space(session: Session) -> None:
 def split(session: Session) -> None:
     """A request cut inside its head, between head and body, and inside a character is whole."""
     raw = small_post(session)
-    for cut in (9, raw.index(b"\r\n\r\n") + 3, raw.index(b"\r\n\r\n") + 4, raw.index(b"\xc3") + 1):
+    body = raw.index(b"\r\n\r\n") + 4
+    for cut in session.rows((9, body - 1, body, raw.index(b"\xc3") + 1)):
         connection = session.connect()
         connection.send(raw[:cut])
         time.sleep(PAUSE)
@@ -81,8 +82,10 @@ def split(session: Session) -> None:
 def byte_by_byte(session: Session) -> None:
     """A request that arrives byte by byte is answered like any other."""
     connection = session.connect()
-    for byte in small_post(session):
+    for number, byte in enumerate(small_post(session)):
         connection.send(bytes([byte]))
+        if number % 16 == 0:
+            time.sleep(PAUSE / 10)
     expect_ok(read_response(connection, "POST"))
 
 
@@ -142,7 +145,7 @@ def request_id(session: Session) -> None:
     """A good id comes back in plain answers, streams, errors and health answers."""
     body = session.completion_body(max_tokens=1)
     streamed = session.completion_body(max_tokens=1, stream=True)
-    for value in ("a", "req-1_~!{}", "x" * 128):
+    for value in session.rows(("a", "req-1_~!{}", "x" * 128)):
         for raw in (
             session.request("POST", "/v1/completions", body, [("X-Request-Id", value)]),
             session.request("POST", "/v1/completions", streamed, [("x-request-id", value)]),
@@ -162,7 +165,7 @@ def request_id(session: Session) -> None:
 def no_request_id(session: Session) -> None:
     """Without an id, or with a bad one (empty, 129 characters, a space, non-ASCII), none comes."""
     body = session.completion_body(max_tokens=1)
-    for value in (None, "", "x" * 129, "a b", "caf\xe9", "\xc3\xa9"):
+    for value in session.rows((None, "", "x" * 129, "a b", "caf\xe9", "\xc3\xa9")):
         fields = [] if value is None else [("X-Request-Id", value)]
         response = session.send(session.request("POST", "/v1/completions", body, fields))
         expect_ok(response, f"X-Request-Id {value!r}")

@@ -33,7 +33,7 @@ def same_text(session: Session, **fields: object) -> tuple[EventStream, str, str
 )
 def equals_nonstream(session: Session) -> None:
     """At temperature 0, the chunk texts concatenate to the plain answer's text."""
-    for prompt in PROMPTS:
+    for prompt in session.rows(PROMPTS):
         events, streamed, plain = same_text(session, prompt=prompt, max_tokens=16, temperature=0)
         mark = events.response.body_mark()
         check(streamed == plain, f"streamed {streamed!r}, plain {plain!r}", mark)
@@ -47,7 +47,7 @@ def equals_nonstream(session: Session) -> None:
 )
 def equals_seeded(session: Session) -> None:
     """At temperature 1 and a seed, the chunk texts concatenate to the plain answer's text."""
-    for seed in range(4):
+    for seed in session.rows(range(4)):
         fields = {"prompt": "The ", "max_tokens": 24, "temperature": 1, "seed": seed}
         events, streamed, plain = same_text(session, **fields)
         mark = events.response.body_mark()
@@ -64,9 +64,9 @@ def equals_seeded(session: Session) -> None:
 def whole_characters(session: Session) -> None:
     """No character is split between chunks: where the plain text has none, no chunk has U+FFFD."""
     greedy = [{"prompt": prompt, "temperature": 0} for prompt in PROMPTS]
-    count = max(2, session.settings.samples // 3)
+    count = session.settings.samples // 3
     sampled = [{"prompt": "é", "temperature": HOT, "seed": seed} for seed in range(count)]
-    for fields in [*greedy, *sampled]:
+    for fields in session.rows([*greedy, *sampled]):
         events, streamed, plain = same_text(session, max_tokens=24, **fields)
         broken, honest = streamed.count("\ufffd"), plain.count("\ufffd")
         found = (p.mark for p, choice in choices(events) if "\ufffd" in str(choice["text"]))
@@ -87,7 +87,7 @@ def whole_characters(session: Session) -> None:
 )
 def json_text(session: Session) -> None:
     """With text sampled at the highest temperature, each event is still strict JSON."""
-    for seed in range(max(2, session.settings.samples // 3)):
+    for seed in session.rows(range(session.settings.samples // 3)):
         events = session.stream(prompt="\n", max_tokens=64, temperature=HOT, seed=seed)
         for payload in events.chunks:
             payload.json()
@@ -101,5 +101,5 @@ def json_text(session: Session) -> None:
 )
 def plain_json_text(session: Session) -> None:
     """With text sampled at the highest temperature, the body is still strict JSON."""
-    for seed in range(max(2, session.settings.samples // 3)):
+    for seed in session.rows(range(session.settings.samples // 3)):
         session.complete(prompt="\n", max_tokens=64, temperature=HOT, seed=seed)

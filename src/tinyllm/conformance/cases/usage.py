@@ -42,7 +42,7 @@ def adds_up(session: Session) -> None:
 )
 def max_tokens(session: Session) -> None:
     """No more than max_tokens are generated; "length" is said exactly when all were used."""
-    for limit in (1, 2, 7):
+    for limit in session.rows((1, 2, 7)):
         answer = session.complete(prompt="Once upon a time", max_tokens=limit, temperature=0)
         _, completion, _ = counts(answer)
         mark = answer.response.body_mark()
@@ -58,7 +58,7 @@ def max_tokens(session: Session) -> None:
 )
 def counts_bytes(session: Session) -> None:
     """`héllo` is 6 tokens, not 5 characters; with 4 more, 10 in all; an emoji is 4."""
-    for prompt, length in (("héllo", 6), ("😀", 4), ("a", 1)):
+    for prompt, length in session.rows((("héllo", 6), ("😀", 4), ("a", 1))):
         answer = session.complete(prompt=prompt, max_tokens=4, temperature=0)
         got, expected = counts(answer), (length, 4, length + 4)
         mark = answer.response.body_mark()

@@ -61,7 +61,7 @@ def _echo(session: Session, body: bytes, text: str) -> None:
 )
 def echo_text(session: Session) -> None:
     """Quotes, backslashes, controls and every plane of Unicode come back, with their length."""
-    for text in TEXTS:
+    for text in session.rows(TEXTS):
         _echo(session, json.dumps({"text": text}, ensure_ascii=False).encode(), text)
 
 
@@ -72,7 +72,7 @@ def echo_text(session: Session) -> None:
 )
 def echo_escapes(session: Session) -> None:
     """Escapes are read: two for a character beyond U+FFFF, and the short ones."""
-    for spelled, text in ESCAPES:
+    for spelled, text in session.rows(ESCAPES):
         _echo(session, b'{"text":' + spelled.encode() + b"}", text)
 
 
@@ -108,7 +108,7 @@ def echo_content_length(session: Session) -> None:
 )
 def bad_json(session: Session) -> None:
     """Texts that are no JSON, ten thousand [ among them, are 400 with a JSON error."""
-    for body in BAD_BODIES:
+    for body in session.rows(BAD_BODIES):
         expect_json_error(session.send(session.request("POST", "/echo", body)), 400)
 
 
@@ -119,5 +119,5 @@ def bad_json(session: Session) -> None:
 )
 def wrong_value(session: Session) -> None:
     """JSON without a string named text is 400 with a JSON error."""
-    for body in WRONG_VALUES:
+    for body in session.rows(WRONG_VALUES):
         expect_json_error(session.send(session.request("POST", "/echo", body)), 400)

@@ -8,6 +8,8 @@ from tinyllm.conformance.response import Response
 from tinyllm.conformance.session import Session
 
 TABLE = "Wire specification, section 4, routes"
+BAD_COUNTS = ("n=1001", "n=-1", "n=x", "n=", "n=1.0", "n=+1", "n=0x1", "n=1_0")
+BAD_DELAYS = ("delay_ms=5001", "delay_ms=-1", "delay_ms=x", "n=1&delay_ms=")
 HEALTH = (
     b"HTTP/1.1 200 OK\r\n"
     b"Content-Type: application/json\r\n"
@@ -50,7 +52,7 @@ def health_bytes(session: Session) -> None:
 @case("wire.not_found", rule=TABLE, why="A client probes for what a server offers by 404.")
 def not_found(session: Session) -> None:
     """Any other path is 404."""
-    for path in ("/", "/healthz", "/health/", "/Health", "/echo2"):
+    for path in session.rows(("/", "/healthz", "/health/", "/Health", "/echo2")):
         response = session.get(path)
         check(response.status == 404, f"{path}: status {response.status}", response.status_line)
 
@@ -65,7 +67,7 @@ def method(session: Session) -> None:
         ("DELETE", "/health", "GET"),
         ("POST", "/count", "GET"),
     )
-    for name, path, allowed in wrong:
+    for name, path, allowed in session.rows(wrong):
         body = b"{}" if name in ("POST", "PUT") else None
         response = session.send(session.request(name, path, body), name)
         said = f"{name} {path}: status {response.status}, not 405"
@@ -81,9 +83,9 @@ def method(session: Session) -> None:
 )
 def count_arguments(session: Session) -> None:
     """n outside 0 to 1000, delay_ms outside 0 to 5000, and what is no number are 400."""
-    for query in ("n=1001", "n=-1", "n=x", "n=", "n=1.0", "n=+1", "n=0x1", "n=1_0"):
+    for query in session.rows(BAD_COUNTS):
         expect_json_error(session.get(f"/count?{query}"), 400)
-    for query in ("delay_ms=5001", "delay_ms=-1", "delay_ms=x", "n=1&delay_ms="):
+    for query in session.rows(BAD_DELAYS):
         expect_json_error(session.get(f"/count?{query}"), 400)
 
 
