@@ -1,7 +1,7 @@
 """Where do a plain request's and a streamed token's microseconds go?
 
-The server is loaded three times with each: to count its CPU time, for the profiler's looks that
-divide that time among the steps (steps.py), and for the flame graph (serving-plain.svg,
+The server is loaded twice with each: to count its CPU time, and for the profiler's looks. The looks
+divide that time among the steps (steps.py), and are drawn as flame graphs (serving-plain.svg,
 serving-stream.svg).
 """
 
@@ -11,17 +11,17 @@ from collections import Counter
 from typing import Final
 
 from benchmarks.harness import anchors
+from benchmarks.harness.flamegraph import flame_graph
 from benchmarks.harness.load import PLAIN, STREAM, Body
 from benchmarks.harness.processes import CpuTime, ServerProcess
-from benchmarks.harness.profiler import Profiler
+from benchmarks.harness.profiler import Stack, stacks_of
 from benchmarks.harness.report import Section
 from benchmarks.harness.statistics import figure
 from benchmarks.serving.lab import Lab
-from benchmarks.serving.steps import count_steps, microseconds
+from benchmarks.serving.steps import count_steps, from_the_loop, microseconds, working
 
 CONNECTIONS = 16
 LOOK_SECONDS = 8
-GRAPH_SECONDS = 4
 SPARE_SECONDS = 2  # the profiler starts late and ends late
 WORKS: Final[dict[str, tuple[Body, str]]] = {
     "plain": (PLAIN, "requests"),
@@ -33,40 +33,41 @@ COLUMNS = ("step", "plain request, us", "share", "streamed token, us", "share")
 def measure(lab: Lab) -> Section:
     """Profile a server under plain requests, and under streams."""
     section = Section("Where the microseconds go", COLUMNS)
-    try:
-        profiler = Profiler()
-    except anchors.Missing as reason:
-        section.notes.append(f"not measured: {reason}")
-        return section
     costs: dict[str, CpuTime] = {}
     steps: dict[str, Counter[str]] = {}
     with lab.running(anchors.ours) as servers:
         for name, (body, unit) in WORKS.items():
-            server = servers["ours"]
-            run = lab.load.turns(server, body, CONNECTIONS, 2 * lab.seconds)
+            run = lab.load.turns(servers["ours"], body, CONNECTIONS, 2 * lab.seconds)
             costs[name] = run.cpu_per_unit(unit)
-            looks = _count_looks(lab, profiler, server, body)
+            try:
+                stacks = working(_look(lab, servers["ours"], body))
+            except anchors.Missing as reason:
+                section.notes.append(f"not measured: {reason}")
+                return section
+            looks = count_steps(stacks)
             steps[name] = microseconds(looks, costs[name])
             section.data[name] = {"us": steps[name], "looks": looks, "cpu_us": costs[name]}
-            _draw(lab, profiler, server, name, section)
+            _draw(lab, name, stacks, section)
     _add_rows(section, steps)
     return section
 
 
-def _count_looks(lab: Lab, profiler: Profiler, server: ServerProcess, body: Body) -> Counter[str]:
+def _look(lab: Lab, server: ServerProcess, body: Body) -> list[Stack]:
     load = lab.load.background(server, body, CONNECTIONS, LOOK_SECONDS + SPARE_SECONDS)
-    stacks = profiler.stacks(server, LOOK_SECONDS)
+    stacks = stacks_of(server, LOOK_SECONDS)
     load.communicate()
-    return count_steps(stacks)
+    return stacks
 
 
-def _draw(lab: Lab, profiler: Profiler, server: ServerProcess, name: str, section: Section) -> None:
+def _draw(lab: Lab, name: str, stacks: list[Stack], section: Section) -> None:
     if lab.results is None:
         return
     graph = lab.results / f"serving-{name}.svg"
-    load = lab.load.background(server, WORKS[name][0], CONNECTIONS, GRAPH_SECONDS + SPARE_SECONDS)
-    profiler.flame_graph(server, GRAPH_SECONDS, graph)
-    load.communicate()
+    title = {"plain": "Plain requests of 16 tokens", "stream": "Streams of 256 sampled tokens"}[
+        name
+    ]
+    lab.results.mkdir(parents=True, exist_ok=True)
+    graph.write_text(flame_graph(title, [(from_the_loop(s), s.looks) for s in stacks]))
     section.notes.append(f"Flame graph: [{graph.name}]({graph.name})")
 
 

@@ -20,6 +20,7 @@ from benchmarks.harness.profiler import Stack
 
 MAIN_THREAD = "MainThread"
 LOCK_WAITS = ("pthread_cond_timedwait", "pthread_cond_wait")
+LOOP_RUN = "uv_run "  # libuv's turn, which calls all else
 KERNEL = "kernel: "
 OTHER = "event loop and the rest"
 
@@ -52,17 +53,29 @@ STEPS: Final = tuple(
 )
 
 
-def count_steps(stacks: Iterable[Stack]) -> Counter[str]:
-    """Return how many looks found the main thread at each step."""
-    looks: Counter[str] = Counter()
-    for stack in stacks:
-        if MAIN_THREAD in stack.thread and not _waits_for_lock(stack):
-            looks[step_of(stack.frames)] += stack.looks
-    return looks
+def working(stacks: Iterable[Stack]) -> list[Stack]:
+    """Return the main thread's stacks, without the waits for the interpreter's lock."""
+    return [s for s in stacks if MAIN_THREAD in s.thread and not _waits_for_lock(s)]
 
 
 def _waits_for_lock(stack: Stack) -> bool:
     return any(frame.startswith(LOCK_WAITS) for frame in stack.frames[-3:])
+
+
+def from_the_loop(stack: Stack) -> list[str]:
+    """Return the frames below the event loop's own run: what a start and a `main` look like is
+    the same in every stack.
+    """
+    loops = [index for index, frame in enumerate(stack.frames) if frame.startswith(LOOP_RUN)]
+    return stack.frames[loops[0] :] if loops else stack.frames
+
+
+def count_steps(stacks: Iterable[Stack]) -> Counter[str]:
+    """Return how many looks found each step."""
+    looks: Counter[str] = Counter()
+    for stack in stacks:
+        looks[step_of(stack.frames)] += stack.looks
+    return looks
 
 
 def step_of(frames: list[str]) -> str:

@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 from benchmarks.harness.processes import CpuTime
 from benchmarks.harness.profiler import parse_stack
-from benchmarks.serving.steps import count_steps, microseconds, step_of
+from benchmarks.serving.steps import count_steps, microseconds, step_of, working
 
 LOOP = "Loop.run_forever (uvloop/loop.c:1)"
 CONNECTION = "Connection.data_received (tinyllm/serving/connection.py:100)"
@@ -48,7 +48,7 @@ def test_other_threads_and_waits_for_the_lock_do_not_count() -> None:
         ),
         parse_stack(f"thread (2): health-port;{CONNECTION} 7"),
     ]
-    assert count_steps(stacks) == {"our connection": 3}
+    assert count_steps(working(stacks)) == {"our connection": 3}
 
 
 def test_exact_times_are_divided_by_the_looks() -> None:
