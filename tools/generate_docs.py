@@ -1,10 +1,11 @@
 """Write the files that are made from others, or check that they still agree with them.
 
-    python tools/generate_docs.py            write them
-    python tools/generate_docs.py --check    exit 1, with a diff, if one is not what it would write
+    python -m tools.generate_docs            write them
+    python -m tools.generate_docs --check    exit 1, with a diff, if one is not what it would write
 
 src/tinyllm/serving/openapi.v0.json is docs/openapi/openai-subset.v0.yaml as JSON: it is what the
-server gives as GET /openapi.json, so that serving needs no YAML reader.
+server gives as GET /openapi.json, so that serving needs no YAML reader. docs/cli.md is made from
+the argument parsers.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import yaml
+from tools.cli_docs import cli_markdown
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -27,6 +29,7 @@ def openapi_json() -> str:
 
 
 GENERATED: dict[str, Callable[[], str]] = {
+    "docs/cli.md": cli_markdown,
     "src/tinyllm/serving/openapi.v0.json": openapi_json,
 }
 

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,7 +14,6 @@ from support.contract import COMPONENTS, CONTRACT, METHODS, check
 from tinyllm.serving import routes, schema
 from tinyllm.wire import HttpError
 
-ROOT = Path(__file__).parents[2]
 REQUEST = COMPONENTS["schemas"]["CompletionRequest"]
 
 
@@ -46,12 +42,6 @@ def test_the_shipped_json_is_the_contract() -> None:
     assert json.loads(routes.openapi_document()) == CONTRACT
 
 
-def test_generated_files_are_what_their_sources_make() -> None:
-    command: list[str | Path] = [sys.executable, ROOT / "tools" / "generate_docs.py", "--check"]
-    checked = subprocess.run(command, capture_output=True, text=True, timeout=60)
-    assert (checked.stdout, checked.stderr, checked.returncode) == ("", "", 0)
-
-
 def test_the_paths_and_methods_are_those_of_the_routes() -> None:
     documented = {
         path: tuple(method.upper() for method in METHODS if method in item)
@@ -69,8 +59,9 @@ def test_every_status_that_the_server_gives_is_documented() -> None:
         if method in METHODS
         for status in operation["responses"]
     }
+    elsewhere = set(CONTRACT["x-other-answers"])
     of_the_wire = {str(kind.status) for kind in kinds(HttpError)} - {"0"}
-    assert documented == of_the_wire | {"200", "500", "503"}
+    assert documented | elsewhere == of_the_wire | {"200", "404", "405", "500", "503"}
 
 
 def test_the_limits_of_the_request_are_those_of_the_code() -> None:

@@ -48,9 +48,9 @@ def responses(method: str, path: str) -> dict[str, Any]:
     item = CONTRACT["paths"].get(path)
     other = CONTRACT["x-other-answers"]
     if item is None:
-        return {"404": other["any-other-path"]}
+        return {"404": other["404"]}
     if method.lower() not in item:
-        return {"405": other["any-other-method"]}
+        return {"405": other["405"]}
     found: dict[str, Any] = item[method.lower()]["responses"]
     return found
 

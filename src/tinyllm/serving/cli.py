@@ -71,20 +71,31 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="PORT",
         help="GET /healthz alone, answered by a thread of its own (default: %(default)s)",
     )
-    add("--workers", type=_count, default=1, metavar="N", help="processes that share the port")
+    add(
+        "--workers",
+        type=_count,
+        default=1,
+        metavar="N",
+        help="processes that share the port (default: %(default)s)",
+    )
     add(
         "--access-log",
         action=argparse.BooleanOptionalAction,
         default=True,
         help="a line per request on stdout (default: on)",
     )
-    add("--log-format", choices=("text", "json"), default="text", help="of the access log")
+    add(
+        "--log-format",
+        choices=("text", "json"),
+        default="text",
+        help="of the access log (default: %(default)s)",
+    )
     add(
         "--grace",
         type=_seconds,
         default=GRACE_SECONDS,
         metavar="S",
-        help="for answers under way at a shutdown (default: %(default)s)",
+        help="seconds for answers under way at a shutdown (default: %(default)s)",
     )
     add(
         "--keep-alive",
@@ -109,11 +120,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         note = f"seconds {what} (default: %(default)s)"
         add(f"--{name}-timeout", type=_seconds, default=default, metavar="S", help=note)
     for name, what in {
-        "max-connections": "open at once; beyond, clients get 503",
-        "max-body-bytes": "of a request; beyond, 413",
+        "max-connections": "open at once; further clients get 503",
+        "max-body-bytes": "of a request's body; a larger one gets 413",
     }.items():
         default = getattr(limits, name.replace("-", "_"))
-        add(f"--{name}", type=_count, default=default, metavar="N", help=f"{what} (%(default)s)")
+        note = f"{what} (default: %(default)s)"
+        add(f"--{name}", type=_count, default=default, metavar="N", help=note)
     # How a supervisor hands its listening socket and its lifeline to a worker.
     add("--listen-fd", type=int, help=argparse.SUPPRESS)
     add("--lifeline-fd", type=int, help=argparse.SUPPRESS)
