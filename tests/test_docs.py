@@ -21,6 +21,11 @@ SECTIONS = dict(re.findall(r"^## ([^\n]+)\n(.*?)(?=^## |\Z)", CLI, re.MULTILINE 
 OPTION = re.compile(r"--[a-z][a-z-]*")
 
 
+LINK = re.compile(r"\]\((?!https?:|#)([^)#]+)(?:#[^)]*)?\)")
+DOCUMENTS = sorted([*(ROOT / "docs").glob("*.md"), ROOT / "examples" / "README.md"])
+SOURCE = "\n".join(path.read_text("utf-8") for path in (ROOT / "src").rglob("*.py"))
+
+
 def options(parser: argparse.ArgumentParser) -> set[str]:
     return {option for action in parser._actions for option in action.option_strings}
 
@@ -71,3 +76,30 @@ def test_no_command_and_an_unknown_one_are_usage_errors() -> None:
         ran = run_command("tinyllm", *arguments)
         assert (ran.returncode, ran.stdout) == (2, b"")
         assert b"usage: tinyllm COMMAND" in ran.stderr
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_what_a_document_links_to_exists(document: Path) -> None:
+    links = LINK.findall(document.read_text("utf-8"))
+    assert [link for link in links if not (document.parent / link).exists()] == []
+
+
+def test_what_the_architecture_names_exists() -> None:
+    text = (ROOT / "docs" / "architecture.md").read_text("utf-8")
+    for shown, link in re.findall(r"\[`([^`]+\.py)`\]\(([^)]+)\)", text):
+        assert link.endswith(shown), f"{shown} leads to {link}"
+    functions = re.findall(r"`(\w+)\(\)`", text)
+    assert [name for name in functions if f"def {name}(" not in SOURCE] == []
+    classes = set(re.findall(r"`([A-Z][a-z]+(?:[A-Z][a-z0-9]*)*)`", text)) - {"Allow"}
+    assert [name for name in classes if f"class {name}" not in SOURCE] == []
+    assert len(functions) > 10
+    assert len(classes) > 8
+
+
+def test_the_layers_of_the_architecture_are_those_of_the_test_of_imports() -> None:
+    text = (ROOT / "docs" / "architecture.md").read_text("utf-8")
+    ladder = (
+        "wire  <-  model, tracing  <-  decoding, training  <-  engine  <-  serving  <-  __main__"
+    )
+    assert ladder in text
+    assert ladder in (ROOT / "tests" / "test_layers.py").read_text("utf-8")
