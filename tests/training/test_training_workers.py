@@ -59,7 +59,7 @@ def counted(texts: Path, processes: int, told: Told) -> Tally:
 def worker_processes() -> list[psutil.Process]:
     """The processes below this one that count."""
     children = psutil.Process().children()
-    return [child for child in children if "spawn_main" in " ".join(child.cmdline())]
+    return [child for child in children if "tinyllm.training.worker" in " ".join(child.cmdline())]
 
 
 @pytest.mark.parametrize("range_bytes", [100_000, 2**24])
@@ -115,6 +115,17 @@ def test_a_process_that_cannot_be_started_is_an_error(texts: Path) -> None:
             count_pieces([], Tally(SHARE), Progress(), 2)
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+
+
+def test_a_worker_takes_no_modules_from_the_current_folder(
+    texts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "gzip.py").write_text("raise SystemExit('not the real one')")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [path for path in sys.path if path])
+    result = Tally(SHARE)
+    count_pieces([Range(str(texts / "large"), 0, 1000, False)], result, Progress(), 2)
+    assert result.train.text_bytes == 1000
 
 
 # Counts in three processes, and says so in the middle of it.

@@ -1,39 +1,36 @@
 """Count pieces in several processes.
 
-Threads would not do: numpy counts under the GIL. A worker is a fresh interpreter (spawned: a
-process that may have threads cannot safely be forked) at the other end of one pipe. It is
-given pieces, answers how far it is, and at the end hands over its two parts, half a megabyte
-each. Two ranges at most are on their way to a worker, so that it need not wait for the next
-one; whatever no worker has room for this process counts itself. So it works while the others
-still start, and none is idle while there is a range left.
+Threads would not do: numpy counts under the GIL. A worker (worker.py) is a fresh interpreter at
+the other end of one pipe: forking a process that may have threads is not safe, and
+multiprocessing's own way of starting one runs the caller's main module again and one process
+more to look after it. Two ranges at most are on their way to a worker, so that it need not
+wait for the next one; whatever no worker has room for this process counts itself. So it works
+while the others still start, and none is idle while there is a range left.
 
 A worker whose pipe is closed ends, so none outlives this process however that ends. Ctrl-C
-reaches every process of the terminal's group; workers are started with SIGINT blocked and
-leave it to this one.
+reaches every process of the terminal's group; workers have one of their own, and leave it to
+this process to end them.
 """
 
 from __future__ import annotations
 
-import multiprocessing
 import os
-import signal
+import subprocess
+import sys
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
-from multiprocessing.connection import Connection, wait
-from multiprocessing.process import BaseProcess
+from contextlib import contextmanager
+from multiprocessing.connection import Connection, Pipe, wait
 
 from tinyllm.training.errors import TrainingError, explain
 from tinyllm.training.holdout import Segment
 from tinyllm.training.options import MAX_PROCESSES
 from tinyllm.training.progress import Progress
 from tinyllm.training.tally import Piece, Range, Tally
+from tinyllm.training.worker import Answer
 
 MAX_ON_THE_WAY = 2
 BYTES_PER_PROCESS = 64 * 1024 * 1024  # a worker takes about as long to start as to count this
-ANSWER_BYTES = 4 * 1024 * 1024  # how often a worker says how far it is
-
-# What a worker answers: bytes read, a piece is done (None), it failed, or its two parts.
-Answer = int | None | TrainingError | tuple[Segment, Segment]
+WORKER_ENVIRONMENT = {"OPENBLAS_NUM_THREADS": "1"}  # its threads, made at import, stand idle
 
 
 def available_cores() -> int:
@@ -72,7 +69,7 @@ def count_pieces(pieces: Iterable[Piece], tally: Tally, progress: Progress, proc
 class Worker:
     """A process that counts, as the one that gives it pieces sees it."""
 
-    def __init__(self, connection: Connection, process: BaseProcess) -> None:
+    def __init__(self, connection: Connection, process: subprocess.Popen[bytes]) -> None:
         self.connection = connection
         self.parts: tuple[Segment, Segment] | None = None  # once it has ended
         self._process = process
@@ -112,14 +109,14 @@ class Worker:
 
     def _death(self) -> TrainingError:
         """Return the error for a process that ended without a word."""
-        self._process.join()
-        return TrainingError(f"a worker process died (exit code {self._process.exitcode})")
+        self._process.wait()
+        return TrainingError(f"a worker process died (exit code {self._process.returncode})")
 
     def end(self) -> None:
         """End the process, whatever it is doing."""
         self.connection.close()
         self._process.terminate()
-        self._process.join()
+        self._process.wait()
 
 
 def _worker_for(piece: Piece, workers: Sequence[Worker], progress: Progress) -> Worker | None:
@@ -158,51 +155,18 @@ def _started(count: int, holdout: float) -> Iterator[list[Worker]]:
 
 def _start(holdout: float) -> Worker:
     """Start one worker; raise TrainingError when the system refuses."""
-    context = multiprocessing.get_context("spawn")
-    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # a new process inherits it
     try:
-        ours, theirs = context.Pipe()
-        process = context.Process(target=work, args=(theirs, holdout), daemon=True)
-        process.start()
+        ours, theirs = Pipe()
+        # -P: what lies in the current folder is text perhaps, and no module.
+        command = [sys.executable, "-P", "-m", "tinyllm.training.worker", str(theirs.fileno())]
+        process = subprocess.Popen(
+            [*command, str(holdout)],
+            pass_fds=[theirs.fileno()],
+            stdin=subprocess.DEVNULL,
+            env={**os.environ, **WORKER_ENVIRONMENT, "PYTHONPATH": os.pathsep.join(sys.path)},
+            process_group=0,
+        )
         theirs.close()
     except OSError as error:
-        raise TrainingError(explain(error, "cannot start a process")) from error
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        raise TrainingError(f"cannot start a process: {explain(error)}") from error
     return Worker(ours, process)
-
-
-def work(connection: Connection, holdout: float) -> None:
-    """Be a worker: count what comes through the pipe, until None or until nobody is there."""
-    with suppress(EOFError, BrokenPipeError, ConnectionResetError):
-        try:
-            _count_all(connection, Tally(holdout))
-        except TrainingError as error:
-            connection.send(error)
-
-
-def _count_all(connection: Connection, tally: Tally) -> None:
-    """Count piece after piece, then send both parts."""
-    while (piece := connection.recv()) is not None:
-        answers = _Answers(connection)
-        tally.count(piece, answers.advance)
-        answers.flush()
-        connection.send(None)
-    connection.send((tally.train.take(), tally.held_out.take()))
-
-
-class _Answers:
-    """Gathers a worker's progress into answers that are few enough."""
-
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
-        self._bytes = 0
-
-    def advance(self, count: int) -> None:
-        self._bytes += count
-        if self._bytes >= ANSWER_BYTES:
-            self.flush()
-
-    def flush(self) -> None:
-        self._connection.send(self._bytes)
-        self._bytes = 0
