@@ -74,9 +74,10 @@ def _number(request: Request, key: str, default: int, most: int) -> int:
     text = request.query(key)
     if text is None:
         return default
-    if re.fullmatch("0*[0-9]{1,4}", text) is None or int(text[-4:]) > most:
+    digits = text.encode("ascii")  # which all targets are
+    if re.fullmatch(rb"0*[0-9]{1,4}", digits) is None or int(digits[-4:]) > most:
         raise BadRequest(f"{key} is a number from 0 to {most}")
-    return int(text[-4:])
+    return int(digits[-4:])
 
 
 ROUTES: dict[str, tuple[str, Route]] = {
