@@ -56,11 +56,10 @@ def address(succ_server: TlServe) -> Address:
 
 
 @pytest.fixture(scope="module")
-def narrow_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TlServe]:
-    """A server with little patience, room for one client, and a model with a broken row."""
+def hasty_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TlServe]:
+    """A server with little patience, and a model with a broken row."""
     model = models.write_model(tmp_path_factory.mktemp("broken"), models.broken_after_a)
-    flags = ("--head-timeout", "0.3", "--body-timeout", "0.3", "--max-connections", "1")
-    with running(model, *flags) as server:
+    with running(model, "--head-timeout", "0.3", "--body-timeout", "0.3") as server:
         yield server
 
 
@@ -160,28 +159,25 @@ def test_other_methods_are_refused_as_documented(address: Address, method: str) 
     ],
 )
 def test_a_request_that_does_not_arrive_is_answered_as_documented(
-    narrow_server: TlServe, example: str, half: bytes
+    hasty_server: TlServe, example: str, half: bytes
 ) -> None:
-    reply = exchange(narrow_server.address, half)
+    reply = exchange(hasty_server.address, half)
     [error] = check_reply(reply, "POST", COMPLETIONS)
     assert (reply.status, error) == (408, documented_error("RequestTimeout", example))
 
 
-def test_one_client_too_many_is_refused_as_documented(narrow_server: TlServe) -> None:
-    with connect(narrow_server.address) as first:
+def test_one_client_too_many_is_refused_as_documented(succ_model: Path) -> None:
+    with running(succ_model, "--max-connections", "1") as server, connect(server.address) as first:
         first.sendall(get("/healthz", "Connection: keep-alive"))
         assert read_reply(first).status == 200  # so it is counted, and it stays
-        reply = exchange(narrow_server.address, get("/healthz"))
-        [error] = check_reply(reply, "GET", "/healthz")
-        assert (reply.status, error) == (
-            503,
-            documented_error("Unavailable", "too many connections"),
-        )
-        assert reply.headers["retry-after"] == "1"
+        reply = exchange(server.address, get("/healthz"))
+    [error] = check_reply(reply, "GET", "/healthz")
+    assert (reply.status, error) == (503, documented_error("Unavailable", "too many connections"))
+    assert reply.headers["retry-after"] == "1"
 
 
-def test_a_broken_model_is_a_documented_error(narrow_server: TlServe) -> None:
-    address = narrow_server.address
+def test_a_broken_model_is_a_documented_error(hasty_server: TlServe) -> None:
+    address = hasty_server.address
     wanted = documented_error("InternalError", "broken model")
     plain = complete(address, prompt="c", max_tokens=9, temperature=0)
     assert (plain.status, check_reply(plain, "POST", COMPLETIONS)) == (500, [wanted])
