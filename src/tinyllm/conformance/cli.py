@@ -58,7 +58,12 @@ def _add_choice_arguments(parser: argparse.ArgumentParser) -> None:
         parser.add_argument(
             name, metavar="GLOB", action="append", default=[], help=f"{what} (may be repeated)"
         )
-    parser.add_argument("--report", choices=("text", "json", "junit"), default="text")
+    parser.add_argument(
+        "--report",
+        choices=("text", "json", "junit"),
+        default="text",
+        help="how the results are written (default: %(default)s)",
+    )
     parser.add_argument("--list", action="store_true", help="print the cases and run none")
     parser.add_argument(
         "--self-test",
