@@ -9,7 +9,7 @@ MODEL  ?= artifacts/bigram
 DATA   ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup serve test check clean
+.PHONY: help setup serve test check bench mutants clean
 
 help:  ## what can be made
 	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -44,6 +44,12 @@ check: $(VENV)/installed-test  ## ruff and mypy --strict
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+bench: $(VENV)/installed-test  ## five minutes: the server beside its anchors
+	$(BIN)/python -m benchmarks.bench_serving --out benchmarks/results
+
+mutants: $(VENV)/installed-test  ## each pitfall of the specification, and the test that catches it
+	$(BIN)/python -m tests.mutants.table
 
 clean:  ## forget .venv and the trained models
 	rm -rf $(VENV) artifacts
