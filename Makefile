@@ -9,7 +9,7 @@ MODEL  ?= artifacts/bigram
 DATA   ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup serve test check bench mutants clean
+.PHONY: help setup serve test check tools bench mutants clean
 
 help:  ## what can be made
 	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -44,6 +44,14 @@ check: $(VENV)/installed-test  ## ruff and mypy --strict
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+# Real clients and a real proxy, which are not Python's to install.
+TOOLS = $(if $(shell command -v curl),,curl) $(if $(shell command -v npm),,nodejs npm) \
+        $(if $(shell PATH=$$PATH:/usr/sbin command -v nginx),,nginx-light)
+
+tools:  ## the programs beside Python that the suite runs (Debian: curl, node, nginx)
+	@if [ -n "$(strip $(TOOLS))" ]; then apt-get update -qq && \
+	  DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $(TOOLS); fi
 
 bench: $(VENV)/installed-test  ## five minutes: the server beside its anchors
 	$(BIN)/python -m benchmarks.bench_serving --out benchmarks/results
