@@ -30,7 +30,7 @@ class BodyWriter:
         self.spans = 0
 
     def add(self, spans: Sequence[str]) -> None:
-        """Add encoded spans; a hundred at a time keep the joined text small too."""
+        """Add encoded spans; a few at a time, for their text to stay in the processor's cache."""
         if spans:
             text = ",".join(spans)
             self._append(f",{text}".encode() if self.spans else text.encode())

@@ -32,7 +32,8 @@ from tinyllm.wire.jsontext import JsonError
 log = logging.getLogger("tinyllm.tracing")
 
 MAX_TEXT_LENGTH = 256  # characters kept of a text that a client chooses
-SLICE = 64  # spans written before other threads may run: about 0.2 ms
+SLICE = 16  # spans joined at a time: their text stays in the processor's cache, at twice the speed
+TURN = 128  # spans written before another thread gets the interpreter: about half a millisecond
 UNSENT = "not sent before the end"
 MAX_PAUSE = 8.0  # seconds between two attempts, if the collector names no time
 
@@ -175,7 +176,8 @@ class SpanExporter:
         for start in range(0, len(records), SLICE):
             encoded = map(self._encoded, records[start : start + SLICE])
             self._writer.add([span for span in encoded if span is not None])
-            time.sleep(0)  # a thread that waits for the interpreter gets it
+            if start % TURN == 0:
+                time.sleep(0)  # a thread that waits for the interpreter gets it
 
     def _encoded(self, record: CompletionSpan) -> str | None:
         parent, sampler = record.parent, self._config.sampler

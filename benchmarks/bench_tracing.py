@@ -1,0 +1,211 @@
+"""What a span costs, and what a broken collector costs the clients of a traced engine.
+
+    python -m benchmarks.bench_tracing           (about a minute)
+
+Costs are processor time of the thread that pays: the contenders of the first table take turns and
+each one's best round counts. The whole of a span (the exporter's thread and the kernel's part of
+sending it) is the process's time for ten thousand of them, against a collector in a process of
+its own. Faults: servers with every kind of collector run side by side and are asked in turn,
+a block of requests each, by one client on one kept connection; the median counts.
+
+What tracing does to the rate is asked by `python -m benchmarks.bench_serving --only observing`.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import signal
+import socket
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+
+from benchmarks.harness import anchors
+from benchmarks.harness.processes import ServerProcess, free_port
+from benchmarks.harness.report import Section
+from benchmarks.harness.statistics import figure, percentile
+
+from tinyllm.tracing import (
+    CompletionSpan,
+    ExportConfig,
+    SpanExporter,
+    otlp_json,
+    parent_from_headers,
+    random_hex,
+)
+from tinyllm.tracing.attributes import span_of
+from tinyllm.tracing.encoding import SpanEncoder
+
+ROUNDS = 25
+CALLS = 2000
+SPANS = 10_000
+PAUSE_EVERY, PAUSE = 20, 0.0004  # the pace of a busy server, whose loop waits for its sockets
+BLOCKS, REQUESTS = 50, 20  # 1,000 requests each
+FAULTS = ("silent", "refusing", "throttling", "resetting")
+
+TRACE_ID, SPAN_ID = "4bf92f3577b34da6a3ce929d0e0e4736", "a1b2c3d4e5f60718"
+TRACEPARENT = f"00-{TRACE_ID}-00f067aa0ba902b7-01"
+PARENT = parent_from_headers([TRACEPARENT])
+
+
+def a_record() -> CompletionSpan:
+    """The facts of a plain completion of a client that is traced itself."""
+    record = CompletionSpan(1_791_518_626_123_456_789, 123_456, PARENT, "POST", 200, None)
+    record.model, record.max_tokens, record.temperature, record.stream = "tracer", 16, 0.0, False
+    record.response_id = "cmpl-0123456789abcdef0123456789abcdef"
+    record.input_tokens, record.output_tokens, record.finish_reason = 3, 16, "length"
+    record.first_token_ns = 90_000
+    record.host, record.user_agent = "127.0.0.1:8000", "python-httpx/0.28.1"
+    return record
+
+
+def best_microseconds(calls: dict[str, Callable[[], object]]) -> dict[str, float]:
+    """The best round of each, in microseconds of processor time per call."""
+    best = dict.fromkeys(calls, float("inf"))
+    for _ in range(ROUNDS):
+        for name, call in calls.items():
+            started = time.thread_time_ns()
+            for _ in range(CALLS):
+                call()
+            best[name] = min(best[name], (time.thread_time_ns() - started) / CALLS / 1000)
+    return best
+
+
+def calls() -> Section:
+    """What each step of a span costs."""
+    record, encoder = a_record(), SpanEncoder()
+    exporter = SpanExporter(
+        ExportConfig("http://127.0.0.1:9/", max_queue_size=ROUNDS * CALLS, max_batch_size=10**9)
+    )
+    steps: dict[str, Callable[[], object]] = {
+        "parent_from_headers, per request": lambda: parent_from_headers([TRACEPARENT]),
+        "CompletionSpan(...), per request": a_record,
+        "offer, per request": lambda: exporter.offer(record),
+        "random_hex(8), in the thread": lambda: random_hex(8),
+        "SpanEncoder.encode, in the thread": lambda: encoder.encode(record, TRACE_ID, SPAN_ID),
+        "otlp_json(span_of(...)), the reference": lambda: otlp_json(
+            "engine", span_of(record, TRACE_ID, SPAN_ID)
+        ),
+    }
+    section = Section("The steps of a span", ("step", "us"))
+    section.rows = [[name, figure(us)] for name, us in best_microseconds(steps).items()]
+    exporter._queue.clear()
+    exporter.close(0)
+    return section
+
+
+def whole_span(sink: ServerProcess) -> Section:
+    """The process's time per span, from the record to the collector's answer."""
+    section = Section("A whole span", ("spans", "us on the loop's thread", "us in all"))
+    rounds = []
+    for _ in range(5):
+        exporter = SpanExporter(ExportConfig(f"http://127.0.0.1:{sink.port}/v1/traces"))
+        began, began_here = time.process_time(), time.thread_time()
+        for number in range(SPANS):
+            exporter.offer(a_record())
+            if number % PAUSE_EVERY == 0:
+                time.sleep(PAUSE)
+        here = time.thread_time() - began_here
+        exporter.close(30)
+        rounds.append((time.process_time() - began, here))
+        if exporter.exported != SPANS:
+            section.notes.append(f"only {exporter.exported} arrived: {dict(exporter.dropped)}")
+    total, here = min(rounds)
+    section.rows.append([f"{SPANS:,}", figure(here / SPANS * 1e6), figure(total / SPANS * 1e6)])
+    return section
+
+
+class Client:
+    """One kept connection, and how long each answer took."""
+
+    BODY = json.dumps({"model": "m", "prompt": "a", "max_tokens": 16, "seed": 1}).encode()
+    REQUEST = (
+        f"POST /v1/completions HTTP/1.1\r\nHost: h\r\ntraceparent: {TRACEPARENT}\r\n"
+        f"Connection: keep-alive\r\nContent-Length: {len(BODY)}\r\n\r\n"
+    ).encode() + BODY
+
+    def __init__(self, port: int) -> None:
+        self._socket = socket.create_connection(("127.0.0.1", port), timeout=30)
+        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.seconds: list[float] = []
+
+    def ask(self, count: int) -> None:
+        for _ in range(count):
+            began = time.perf_counter()
+            self._socket.sendall(self.REQUEST)
+            self._read_answer()
+            self.seconds.append(time.perf_counter() - began)
+
+    def _read_answer(self) -> None:
+        data = b""
+        while b"\r\n\r\n" not in data:
+            data += self._socket.recv(65536)
+        head, _, body = data.partition(b"\r\n\r\n")
+        assert head.startswith(b"HTTP/1.1 200 "), head
+        length = int(head.partition(b"Content-Length: ")[2].partition(b"\r\n")[0])
+        while len(body) < length:
+            body += self._socket.recv(65536)
+
+
+def faults(sink: ServerProcess) -> Section:
+    """A thousand requests to a server for each kind of collector."""
+    columns = ("collector", "median us", "to off", "p99 us", "MB more", "exit s", "lines logged")
+    section = Section("What a broken collector costs", columns)
+    model = anchors.bench_model()
+    broken = [
+        ServerProcess(
+            fault,
+            [sys.executable, str(anchors.SOURCES / "broken_collector.py"), "{port}", fault],
+        )
+        for fault in FAULTS
+    ]
+    with ExitStack() as stack:
+        for collector in broken:
+            stack.enter_context(collector)
+        ports = {"healthy": sink.port, "closed port": free_port()}
+        ports |= {collector.name: collector.port for collector in broken}
+        servers = {"off": anchors.ours(model, name="off")}
+        for name, port in ports.items():
+            endpoint = f"http://127.0.0.1:{port}"
+            servers[name] = anchors.ours(
+                model, name=name, OTEL_EXPORTER_OTLP_ENDPOINT=endpoint, OTEL_BSP_SCHEDULE_DELAY="50"
+            )
+        for server in servers.values():
+            stack.enter_context(server)
+            server.settle()
+        clients = {name: Client(server.port) for name, server in servers.items()}
+        memory = {name: server.memory() for name, server in servers.items()}
+        for _ in range(BLOCKS):  # in another order each time: neighbours disturb each other
+            for client in random.sample(list(clients.values()), len(clients)):
+                client.ask(REQUESTS)
+        off = statistics.median(clients["off"].seconds)
+        for name, server in servers.items():
+            seconds = clients[name].seconds
+            grown = (server.memory() - memory[name]) / 2**20
+            began = time.monotonic()
+            server.stop()
+            median = statistics.median(seconds)
+            row = [
+                figure(median * 1e6),
+                figure(median / off),
+                figure(percentile(seconds, 0.99) * 1e6),
+            ]
+            row += [figure(grown), figure(time.monotonic() - began)]
+            section.rows.append([name, *row, str(len(server.said.splitlines()))])
+    return section
+
+
+def main() -> None:
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    with ServerProcess(
+        "sink", [sys.executable, str(anchors.SOURCES / "sink.py"), "{port}"]
+    ) as sink:
+        for section in (calls(), whole_span(sink), faults(sink)):
+            print(section.markdown())
+
+
+if __name__ == "__main__":
+    main()
