@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from tinyllm.conformance.collector import Collector
 
 COMPLETIONS = "/v1/completions"
-BRIEF_ROWS = 2
+BRIEF_ROWS = 1
 CASE_TIMEOUTS = 6  # a case may take this many times the time that one answer may take
 
 Fields = Sequence[tuple[str, str]]

@@ -93,14 +93,18 @@ def depth(session: Session) -> None:
     openai=REQUIRED,
 )
 def escapes(session: Session) -> None:
-    """A prompt spelled with escapes is the prompt spelled raw: same tokens, same greedy text."""
+    """A prompt spelled with escapes is the prompt spelled raw: as many tokens, and the same greedy
+    text from a server that says the same twice.
+    """
     for raw, spelled in session.rows(ESCAPES):
         plain = session.complete(prompt=raw, max_tokens=4, temperature=0)
         body = session.completion_body(prompt="@", max_tokens=4, temperature=0)
         other = read_completion(session.post(body.replace(b"@", spelled.encode())))
-        mark = other.response.body_mark()
-        same = counts(plain)[0] == counts(other)[0] and plain.text == other.text
-        check(same, f"{spelled} and {raw!r} are not the same prompt", mark)
+        mark, said = other.response.body_mark(), f"{spelled} and {raw!r} are not the same prompt"
+        check(counts(plain)[0] == counts(other)[0], said, mark)
+        if plain.text != other.text:
+            again = session.complete(prompt=raw, max_tokens=4, temperature=0)
+            check(again.text != plain.text, said, mark)
 
 
 @case(

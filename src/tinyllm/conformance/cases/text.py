@@ -88,7 +88,7 @@ def whole_characters(session: Session) -> None:
 def json_text(session: Session) -> None:
     """With text sampled at the highest temperature, each event is still strict JSON."""
     for seed in session.rows(range(session.settings.samples // 3)):
-        events = session.stream(prompt="\n", max_tokens=64, temperature=HOT, seed=seed)
+        events = session.stream(prompt="The ", max_tokens=64, temperature=HOT, seed=seed)
         for payload in events.chunks:
             payload.json()
 
@@ -102,4 +102,4 @@ def json_text(session: Session) -> None:
 def plain_json_text(session: Session) -> None:
     """With text sampled at the highest temperature, the body is still strict JSON."""
     for seed in session.rows(range(session.settings.samples // 3)):
-        session.complete(prompt="\n", max_tokens=64, temperature=HOT, seed=seed)
+        session.complete(prompt="The ", max_tokens=64, temperature=HOT, seed=seed)

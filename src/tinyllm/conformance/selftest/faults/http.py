@@ -38,7 +38,7 @@ class ValueAfterColonSpace(HttpServer):
         return head
 
 
-@caught_on_both("http.split", shared=("http.cut_request",))
+@caught_on_both("http.split", shared=("http.cut_request",), may=("*.http.byte_by_byte",))
 class OneReadForTheBody(HttpServer):
     """The body is whatever one read brings."""
 
