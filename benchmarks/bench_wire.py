@@ -1,9 +1,9 @@
 """How fast the wire layer reads requests and writes answers, beside h11 and httptools.
 
-Every contender gets the same bytes and gives back the same things: method, target, version,
-fields and body.
-The contenders take turns in short rounds and each one's best round counts, in processor time, so
-that a busy machine disturbs all of them alike. Run it with the `test` extra installed:
+Every contender gets the same bytes and gives back the same things: method, target, version, fields
+and body. They take turns in rounds of two milliseconds of processor time; a ratio is the median of
+the rounds' ratios, so that whatever else the machine does meets all of them alike. Run it with the
+`test` extra installed:
 
     python benchmarks/bench_wire.py
 """
@@ -14,6 +14,7 @@ import json
 import time
 from collections.abc import Callable
 from functools import partial
+from statistics import median
 
 import h11
 import httptools
@@ -131,19 +132,28 @@ def largest_head() -> bytes:
     return bytes(head + b"\r\n")
 
 
-def best_seconds(contenders: dict[str, Callable[[], object]]) -> dict[str, float]:
-    """The best processor time of one call, per contender."""
-    best = dict.fromkeys(contenders, float("inf"))
-    calls = {
-        name: max(1, int(SECONDS_PER_ROUND / timed(call, 1))) for name, call in contenders.items()
-    }
-    for _ in range(ROUNDS):
-        for name, call in contenders.items():
-            best[name] = min(best[name], timed(call, calls[name]))
-    return best
+class Times:
+    """What one call took in each round, by contender."""
+
+    def __init__(self, contenders: dict[str, Callable[[], object]]) -> None:
+        calls = {
+            name: max(1, int(SECONDS_PER_ROUND / timed(call, 1)))
+            for name, call in contenders.items()
+        }
+        self.rounds = [
+            {name: timed(call, calls[name]) for name, call in contenders.items()}
+            for _ in range(ROUNDS)
+        ]
+
+    def microseconds(self, name: str) -> float:
+        return median(times[name] for times in self.rounds) * 1e6
+
+    def ratio(self, name: str, other: str) -> float:
+        return median(times[name] / times[other] for times in self.rounds)
 
 
 def timed(call: Callable[[], object], calls: int) -> float:
+    """Processor seconds of one call, over `calls` of them."""
     start = time.process_time()
     for _ in range(calls):
         call()
@@ -155,50 +165,44 @@ def compare_parsers() -> None:
         f"{'':<14}{'tinyllm':>12}{'httptools':>12}{'h11':>12}{'x httptools':>14}{'h11 / ours':>13}"
     )
     for name, data in (("curl", CURL), ("openai-python", OPENAI), ("100 KB body", LARGE_BODY)):
-        best = best_seconds(
+        times = Times(
             {
-                "tinyllm": partial(with_tinyllm, data),
+                "ours": partial(with_tinyllm, data),
                 "httptools": partial(with_httptools, data),
                 "h11": partial(with_h11, data),
             }
         )
-        ours, tools, slow = best.values()
-        print(
-            f"{name:<14}{ours * 1e6:>9.2f} us{tools * 1e6:>9.2f} us{slow * 1e6:>9.2f} us"
-            f"{ours / tools:>14.2f}{slow / ours:>13.2f}"
-        )
+        columns = "".join(f"{times.microseconds(each):>9.2f} us" for each in times.rounds[0])
+        ratios = times.ratio("ours", "httptools"), times.ratio("h11", "ours")
+        print(f"{name:<14}{columns}{ratios[0]:>14.2f}{ratios[1]:>13.2f}")
 
 
 def compare_cuts() -> None:
     head = largest_head()
     pieces = [head[offset : offset + 1] for offset in range(len(head))]
-    best = best_seconds({"whole": partial(with_tinyllm, head), "bytes": partial(in_pieces, pieces)})
-    whole, cut = best.values()
+    times = Times({"whole": partial(with_tinyllm, head), "cut": partial(in_pieces, pieces)})
     print(
-        f"head of {len(head)} bytes: whole {whole * 1e6:.0f} us, "
-        f"byte by byte {cut * 1e6:.0f} us: {cut / whole:.1f} times"
+        f"head of {len(head)} bytes: whole {times.microseconds('whole'):.0f} us, byte by byte "
+        f"{times.microseconds('cut'):.0f} us: {times.ratio('cut', 'whole'):.1f} times"
     )
 
 
-def writers() -> None:
+def compare_writers() -> None:
     payloads = [json.dumps({"i": i, "text": "abc"}) for i in range(256)]
-    best = best_seconds(
+    times = Times(
         {
-            "sse": lambda: "".join(map(sse_event, payloads)).encode(),
-            "response": lambda: response_bytes(200, "application/json", (), OPENAI_BODY),
-            "parse_json": lambda: parse_json(OPENAI_BODY),
-            "json.loads": lambda: json.loads(OPENAI_BODY),
-            "json_string": lambda: json_string("Once upon a time"),
+            "256 events framed together": lambda: "".join(map(sse_event, payloads)).encode(),
+            "response_bytes": lambda: response_bytes(200, "application/json", (), OPENAI_BODY),
+            "parse_json of 78 bytes": lambda: parse_json(OPENAI_BODY),
+            "json.loads of the same": lambda: json.loads(OPENAI_BODY),
+            "json_string of 16 characters": lambda: json_string("Once upon a time"),
         }
     )
-    print(f"one event of 256 framed together: {best['sse'] / 256 * 1e6:.3f} us")
-    print(f"response_bytes: {best['response'] * 1e6:.2f} us")
-    print(f"parse_json: {best['parse_json'] * 1e6:.2f} us")
-    print(f"json.loads: {best['json.loads'] * 1e6:.2f} us")
-    print(f"json_string: {best['json_string'] * 1e6:.3f} us")
+    for name in times.rounds[0]:
+        print(f"{name}: {times.microseconds(name):.2f} us")
 
 
 if __name__ == "__main__":
     compare_parsers()
     compare_cuts()
-    writers()
+    compare_writers()

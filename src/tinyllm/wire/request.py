@@ -74,10 +74,12 @@ class Request:
     @property
     def wants_keep_alive(self) -> bool:
         """Whether the client itself sent the Connection option keep-alive, and not close."""
-        if b"connection" not in self._index:
+        value = self._index.get(b"connection")
+        if value is None:
             return False
-        values = b",".join(value for name, value in self._fields if name.lower() == b"connection")
-        options = [option.strip(b" \t") for option in values.lower().split(b",")]
+        if len(self._index) != len(self._fields):  # some field is repeated, maybe this one
+            value = b",".join(text for name, text in self._fields if name.lower() == b"connection")
+        options = [option.strip(b" \t") for option in value.lower().split(b",")]
         return b"keep-alive" in options and b"close" not in options
 
     @property
