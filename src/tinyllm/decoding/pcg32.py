@@ -53,6 +53,11 @@ class Pcg32:
         rng._state = state
         return rng
 
+    @property
+    def state(self) -> int:
+        """The state, from which `from_state` goes on."""
+        return self._state
+
     def next_u32(self) -> int:
         """Return the next 32 random bits."""
         state = self._state

@@ -1,34 +1,37 @@
 """The uniforms of a request, in the portions in which its tokens are taken.
 
-A block costs about as much as SCALAR_COUNT uniforms made one by one, nearly whatever its
-length, so a short request is served by the scalar form of the generator and a longer one by
-blocks, made ahead. A server that picks the seeds itself has a third way: it picks many at once
-and makes the first uniforms of all of them in one block.
+A block costs about as much as FIRST_COUNT uniforms made one by one, nearly whatever its
+length, so the first ones of a seed are made by the scalar form of the generator and the others
+in blocks, made ahead. The first ones are all that a short request needs, and they need not be
+made each time: a server that picks the seeds itself picks many at once and makes the first
+uniforms of all of them in one block; those of a seed that clients send are kept, since who
+sends a seed tends to send it again.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from functools import lru_cache
 
 from tinyllm.decoding.pcg32 import MAX_BLOCK, Pcg32, first_uniforms, prepare_blocks
 
-SCALAR_COUNT = 16  # benchmarks/README.md: where a block begins to pay
+FIRST_COUNT = 16  # benchmarks/README.md: where a block begins to pay
 FIRST_BLOCK = 256
 SEEDS_AT_ONCE = 64  # a block of their first uniforms: some 50 microseconds
+SEEDS_KEPT = 512  # of those that clients sent: about 400 KB
 
 
 class UniformStream:
-    """Hands out a generator's uniforms in order, after those that were made already."""
+    """Hands out a generator's uniforms in order, after the first ones, which were made already."""
 
-    __slots__ = ("_block", "_lead", "_rng", "_scalars_left", "_size", "_used")
+    __slots__ = ("_block", "_lead", "_rng", "_size", "_used")
 
-    def __init__(self, rng: Pcg32, made: Sequence[float] = ()) -> None:
+    def __init__(self, rng: Pcg32, made: Sequence[float]) -> None:
         self._rng = rng
         self._lead = b""
         self._block = made
         self._used = 0
-        self._scalars_left = 0 if made else SCALAR_COUNT
         self._size = FIRST_BLOCK
 
     def take(self, limit: int) -> tuple[bytes, Sequence[float]]:
@@ -37,9 +40,6 @@ class UniformStream:
         The leading bytes, floor(256 u) for each u, come with blocks alone; else they are empty.
         """
         if self._used == len(self._block):
-            if limit <= self._scalars_left:
-                self._scalars_left -= limit
-                return b"", self._rng.uniforms(limit)
             self._refill(limit)
         begin = self._used
         self._used = end = min(begin + limit, len(self._block))
@@ -50,7 +50,6 @@ class UniformStream:
         self._lead, self._block = self._rng.block(min(max(wanted, self._size), MAX_BLOCK))
         self._size *= 2
         self._used = 0
-        self._scalars_left = 0  # who needed a block goes on with blocks
 
 
 class SeedPool:
@@ -60,6 +59,7 @@ class SeedPool:
         self._prepared = False
         self._seeds: list[int] = []
         self._made: dict[int, tuple[int, list[float]]] = {}
+        self._first = lru_cache(SEEDS_KEPT)(_first_uniforms)
 
     def prepare(self) -> None:
         """Import numpy, for blocks. May run in a thread of its own while a server starts."""
@@ -72,13 +72,18 @@ class SeedPool:
             words = memoryview(os.urandom(8 * SEEDS_AT_ONCE)).cast("Q")
             self._seeds = words.tolist()
             if self._prepared:
-                self._made = first_uniforms(self._seeds, SCALAR_COUNT)
+                self._made = first_uniforms(self._seeds, FIRST_COUNT)
         return self._seeds.pop()
 
     def uniforms(self, seed: int) -> UniformStream:
         """Return the uniforms of a seed from the first on; ValueError when it is no u64."""
         made = self._made.pop(seed, None)
-        if made is None:
-            return UniformStream(Pcg32(seed))
-        state, uniforms = made
+        state, uniforms = self._first(seed) if made is None else made
         return UniformStream(Pcg32.from_state(state), uniforms)
+
+
+def _first_uniforms(seed: int) -> tuple[int, list[float]]:
+    """Return the state after the first uniforms of a seed, and these uniforms."""
+    rng = Pcg32(seed)
+    uniforms = rng.uniforms(FIRST_COUNT)
+    return rng.state, uniforms
