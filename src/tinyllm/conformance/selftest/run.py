@@ -30,7 +30,7 @@ from tinyllm.conformance.selftest.model import write_checkpoint
 from tinyllm.conformance.selftest.wire import Wire
 from tinyllm.conformance.session import Settings
 
-QUICK: Final = 0.5  # seconds for one answer: a broken server that hangs is not waited for
+QUICK: Final = 0.3  # seconds for one answer: a broken server that hangs is not waited for
 PATIENT: Final = 5.0  # for a second try of what failed and should not have
 TRIES: Final = 3
 WORKERS: Final = 2

@@ -104,9 +104,9 @@ class QuoteUnescapedOnce(Engine):
     "v0.greedy.repeatable",
     shared=(
         *("v0.stream.equals_nonstream", "v0.checkpoint.greedy", "v0.checkpoint.ties"),
-        *("v0.crowd.own_answers", "v0.json.escapes", "v0.fields.defaults", "v0.fields.unknown"),
+        *("v0.crowd.own_answers", "v0.fields.defaults", "v0.fields.unknown"),
     ),
-    may=("v0.stream.whole_characters",),
+    may=("v0.stream.whole_characters", "v0.json.escapes"),
 )
 class NeverGreedy(Engine):
     """Temperature 0 is taken for 2."""
