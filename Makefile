@@ -9,7 +9,7 @@ MODEL  ?= artifacts/bigram
 DATA   ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup serve test check tools bench mutants clean
+.PHONY: help setup serve test check tools docs bench mutants clean
 
 help:  ## what can be made
 	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -46,12 +46,21 @@ check: $(VENV)/installed-test  ## ruff and mypy --strict
 	$(BIN)/mypy
 
 # Real clients and a real proxy, which are not Python's to install.
-TOOLS = $(if $(shell command -v curl),,curl) $(if $(shell command -v npm),,nodejs npm) \
-        $(if $(shell PATH=$$PATH:/usr/sbin command -v nginx),,nginx-light)
+NODE  := tests/clients/node
+TOOLS  = $(if $(shell command -v curl),,curl) $(if $(shell command -v npm),,nodejs npm) \
+         $(if $(shell PATH=$$PATH:/usr/sbin command -v nginx),,nginx-light)
+
+$(NODE)/node_modules/installed: $(NODE)/package.json
+	npm install --prefix $(NODE) --no-package-lock --no-audit --no-fund --silent
+	@touch $@
 
 tools:  ## the programs beside Python that the suite runs (Debian: curl, node, nginx)
 	@if [ -n "$(strip $(TOOLS))" ]; then apt-get update -qq && \
 	  DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $(TOOLS); fi
+	@$(MAKE) --no-print-directory $(NODE)/node_modules/installed
+
+docs: $(VENV)/installed-test  ## write the generated documents anew
+	$(BIN)/python -m tools.generate_docs
 
 bench: $(VENV)/installed-test  ## five minutes: the server beside its anchors
 	$(BIN)/python -m benchmarks.bench_serving --out benchmarks/results

@@ -31,7 +31,7 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 def imported_modules(path: Path) -> set[str]:
     """Absolute names of every module a file imports, at any depth of nesting."""
     package = ".".join(path.relative_to(PACKAGE.parent).parent.parts)
-    names = set()
+    names: set[str] = set()
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
             names.update(alias.name for alias in node.names)
