@@ -21,9 +21,10 @@ from typing import NamedTuple
 
 # Section 3.2: version "-" trace-id "-" parent-id "-" trace-flags, and for later versions a tail.
 # Explicit classes, not \d or int(x, 16): those take other digits, signs, underscores and 0x.
-_TRACEPARENT = re.compile(
-    r"(?!ff)([0-9a-f]{2})-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-([0-9a-f]{2})(-.*)?"
-)
+_IDS_AND_FLAGS = "([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})"
+_VERSION_00 = re.compile(f"00-{_IDS_AND_FLAGS}")
+_LATER_VERSION = re.compile(f"(?!00|ff)[0-9a-f]{{2}}-{_IDS_AND_FLAGS}(?:-.*)?")
+_NO_TRACE, _NO_SPAN = "0" * 32, "0" * 16
 
 # Section 3.3.1.3: a simple key, or tenant@system; values are printable ASCII without "," and "=",
 # and do not end in a space.
@@ -55,10 +56,8 @@ def parse_traceparent(value: str) -> tuple[str, str] | None:
 
     Surrounding white space is not taken off: the HTTP parser did that (RFC 9112, section 5.1).
     """
-    match = _TRACEPARENT.fullmatch(value)
-    if match is None or (match[5] is not None and match[1] == "00"):
-        return None
-    return match[2], match[3]
+    fields = _fields(value)
+    return None if fields is None else fields[:2]
 
 
 def parse_tracestate(values: Sequence[str]) -> str:
@@ -81,11 +80,21 @@ def parent_from_headers(
     """Return the caller's context from all values of the two headers, or None to start a trace."""
     if len(traceparents) != 1:
         return None
-    match = _TRACEPARENT.fullmatch(traceparents[0])
-    if match is None or (match[5] is not None and match[1] == "00"):
+    fields = _fields(traceparents[0])
+    if fields is None:
         return None
+    trace_id, span_id, flags = fields
     trace_state = parse_tracestate(tracestates) if tracestates else ""
-    return TraceContext(match[2], match[3], int(match[4], 16), trace_state)
+    return TraceContext(trace_id, span_id, int(flags, 16), trace_state)
+
+
+def _fields(value: str) -> tuple[str, str, str] | None:
+    """Return trace id, parent span id and flags as they stand in a valid `traceparent`."""
+    match = _VERSION_00.fullmatch(value) or _LATER_VERSION.fullmatch(value)
+    if match is None:
+        return None
+    trace_id, span_id, flags = match.groups()
+    return None if trace_id == _NO_TRACE or span_id == _NO_SPAN else (trace_id, span_id, flags)
 
 
 def _shorten(members: list[str]) -> str:
