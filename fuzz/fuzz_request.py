@@ -33,13 +33,21 @@ def written(request: Request) -> bytes:
     return "\r\n".join([*lines, "", ""]).encode("latin-1") + request.body
 
 
+def pieces(cut: int, stream: bytes) -> list[bytes]:
+    """Cut in two at an offset, or, for every eighth `cut`, after every byte of the first 64."""
+    if cut % 8:
+        at = cut % (len(stream) + 1)
+        parts = [stream[:at], stream[at:]]
+    else:
+        parts = [*(stream[at : at + 1] for at in range(min(len(stream), 64))), stream[64:]]
+    return [part for part in parts if part]
+
+
 def check(data: bytes) -> None:
     """The first byte says how to cut the rest."""
-    cut, stream = data[:1], data[1:]
+    cut, stream = data[0] if data else 0, data[1:]
     whole = outcome([stream] if stream else [], MAX_HEAD_BYTES, MAX_BODY_BYTES)
-    size = len(stream) // 16 + (cut[0] % 8 if cut else 0) + 1  # 16 pieces at most
-    pieces = [stream[at : at + size] for at in range(0, len(stream), size)]
-    assert outcome(pieces, MAX_HEAD_BYTES, MAX_BODY_BYTES) == whole
+    assert outcome(pieces(cut, stream), MAX_HEAD_BYTES, MAX_BODY_BYTES) == whole
     for request in whole[0]:
         assert len(request.body) <= MAX_BODY_BYTES
         assert outcome([written(request)], 2**20, 2**20)[0] == [request]

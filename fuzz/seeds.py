@@ -1,6 +1,6 @@
 """Write the seeds of a target from the test data: `python fuzz/seeds.py request DIR`.
 
-Each seed gets the leading byte that the targets read as the size of the pieces.
+Each seed gets the leading byte by which the targets cut the rest.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ MAX_SEED_BYTES = 4096
 def seeds(target: str) -> Iterator[bytes]:
     """Return the seeds of one target: request, sse, json or response."""
     name, key, prefix = {
-        "request": ("http_requests.json", "bytes_base64", b"\x06"),
-        "sse": ("sse_streams.json", "stream_base64", b"\x06"),
+        "request": ("http_requests.json", "bytes_base64", b"\x09"),
+        "sse": ("sse_streams.json", "stream_base64", b"\x09"),
         "json": ("json_parsing.json", "bytes_base64", b""),
         "response": ("", "", b""),
     }[target]

@@ -15,7 +15,7 @@ FUZZ = Path(__file__).parent.parent.parent / "fuzz"
 FOUND = {
     "request": [
         # A CR behind the last LF was judged at once, or at the next LF, as the bytes were cut.
-        b"\x06\r\n\x06\r" + b"\xff" * 70 + b"\x15",
+        b"\x00\r\n\x06\r" + b"\xff" * 70 + b"\x15",
     ],
 }
 

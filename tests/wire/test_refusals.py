@@ -194,6 +194,8 @@ REFUSED = [
     row(
         "expect", P + b"Content-Length: 2\r\nExpect: 200-ok\r\n\r\n", ExpectationFailed, "100-cont"
     ),
+    row("expect-list", H + b"Expect: 100-continue, x\r\n\r\n", ExpectationFailed, "100-continue"),
+    row("expect-two", H + b"Expect: 100-continue\r\nexpect: x\r\n\r\n", ExpectationFailed, "only"),
     row("expect-empty", H + b"Expect:\r\n\r\n", ExpectationFailed, "100-continue"),
     row("head-too-large", H + b"X: " + b"y" * 16384, HeadTooLarge, "16384 bytes"),
 ]

@@ -19,6 +19,7 @@ import sys
 import threading
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from signal import SIGINT, SIGTERM, default_int_handler, signal
 
 from tinyllm.wire.arguments import GRACE_SECONDS, HOST, MAX_CONNECTIONS, add_arguments
@@ -104,7 +105,8 @@ class Connections:
             stream, _ = listener.accept()
             self._start(stream)
         except (OSError, RuntimeError) as error:  # no descriptor or no thread left: try again later
-            print(f"wire: a client could not be taken: {error}", file=sys.stderr)
+            with suppress(OSError):  # nobody may be reading this, and that must not end the server
+                print(f"wire: a client could not be taken: {error}", file=sys.stderr)
             time.sleep(PAUSE_SECONDS)
 
     def _start(self, stream: socket.socket) -> None:

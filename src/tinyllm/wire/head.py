@@ -64,7 +64,7 @@ def parse_head(data: bytes | bytearray, end: int, max_body_bytes: int) -> tuple[
     else:
         body_length = _body_length(length, max_body_bytes)
     if b"expect" in index:
-        _check_expect(index[b"expect"])
+        _check_expect(fields)
     request = Request(
         method.decode("ascii"), target.decode("ascii"), fields, b"", version.decode("ascii"), index
     )
@@ -112,7 +112,8 @@ def _body_length(length: bytes, max_body_bytes: int) -> int:
     return body_length
 
 
-def _check_expect(value: bytes) -> None:
+def _check_expect(fields: Fields) -> None:
     """RFC 9110, section 10.1.1: 100-continue is the only expectation there is."""
-    if value.lower() != b"100-continue":
+    values = b",".join(value for name, value in fields if name.lower() == b"expect")
+    if any(member.strip(b" \t") != b"100-continue" for member in values.lower().split(b",")):
         raise ExpectationFailed("the only expectation known here is 100-continue")
