@@ -44,7 +44,8 @@ def test_numbers_keep_their_kind(text: str, value: object) -> None:
         pytest.param("[1,\n2 3]", "at line 2 column 3", id="comma"),
         pytest.param("1 2", "Extra data at line 1 column 3", id="two-values"),
         pytest.param('{"a":1}}', "Extra data at line 1 column 8", id="one-brace-more"),
-        pytest.param('"a\tb"', "control character", id="raw-tab"),
+        pytest.param('"a\tb"', "Invalid control character at line 1 column 3", id="raw-tab"),
+        pytest.param('["a', "Unterminated string starting at line 1 column 2", id="no-quote"),
         pytest.param("\ufeff1", "byte order mark", id="mark-in-text"),
         pytest.param(b"\xef\xbb\xbf1", "byte order mark", id="mark-in-bytes"),
         pytest.param('"\ud800"', "lone surrogate at character 1", id="surrogate-in-text"),
@@ -109,6 +110,12 @@ def test_equal_keys_are_refused_where_they_must_be() -> None:
         parse_json('{"a":[{"b":1,"c":2,"b":1}]}', reject_duplicates=True)
     with pytest.raises(JsonError, match='the key "a" stands twice'):
         parse_json(r'{"a":1,"\u0061":1}', reject_duplicates=True)
+
+
+def test_equal_keys_are_found_in_linear_time() -> None:
+    members = ",".join(f'"{n}":0' for n in range(50_000))
+    with pytest.raises(JsonError, match='the key "49999" stands twice'):
+        parse_json(f'{{{members},"49999":0}}', reject_duplicates=True)
 
 
 def test_numbers_too_large_for_a_float_can_be_allowed() -> None:

@@ -66,7 +66,10 @@ def parse_json(
     try:
         return decoder.decode(text)
     except json.JSONDecodeError as error:
-        raise JsonError(f"{error.msg} at line {error.lineno} column {error.colno}") from None
+        what = error.msg.removesuffix(
+            " at"
+        )  # some messages end where a position was meant to follow
+        raise JsonError(f"{what} at line {error.lineno} column {error.colno}") from None
     except RecursionError:
         raise JsonError(f"nested too deep for the stack, under {max_depth} levels") from None
     except JsonError:
@@ -145,11 +148,11 @@ def _refuse_constant(name: str) -> None:
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    members = dict(pairs)
-    if len(members) != len(pairs):
-        keys = [key for key, _ in pairs]
-        twice = next(key for key in keys if keys.count(key) > 1)
-        raise JsonError(f"the key {json_string(twice)} stands twice in an object")
+    members: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in members:
+            raise JsonError(f"the key {json_string(key)} stands twice in an object")
+        members[key] = value
     return members
 
 
