@@ -163,7 +163,7 @@ def bench_requests(model: Bigram) -> None:
     def request(cache: SamplerCache, temperature: float, seed: int, count: int = 16) -> None:
         TokenSampler(model, b"a", temperature, seed, cache).take(count)
 
-    fresh = itertools.count(1)
+    fresh = itertools.count(1000)
     small = SamplerCache(model, max_bytes=1)
     per_call(
         "Requests of 16 tokens: sampler and tokens",
@@ -172,7 +172,10 @@ def bench_requests(model: Bigram) -> None:
             "temperature 1, a random seed from the pool": (
                 lambda: request(pooled, 1.0, pooled.seeds.random_seed())
             ),
-            "temperature 1, the client's seed": lambda: request(cache, 1.0, 7),
+            "temperature 1, a client's seed, sent before": lambda: request(cache, 1.0, 7),
+            "temperature 1, a client's seed, never sent before": (
+                lambda: request(cache, 1.0, next(fresh))
+            ),
             "a temperature never seen before, rows kept": (
                 lambda: request(cache, 0.5 + next(fresh) / 1e6, 7)
             ),
