@@ -53,21 +53,28 @@ def make_text(path: Path, size: int) -> None:
             file.write(b"".join(lines)[: size - file.tell()])
 
 
-def compare(contenders: Contenders, runs: int) -> None:
-    """Let all take turns, and print their rates in MB/s."""
+def compare(contenders: Contenders, runs: int) -> dict[str, list[float]]:
+    """Let all take turns, print their rates in MB/s, and return the seconds of each turn."""
     clock: dict[str, list[float]] = {name: [] for name in contenders}
     cpu: dict[str, list[float]] = {name: [] for name in contenders}
     for _ in range(runs):
         for name, (_, work) in contenders.items():
-            start, cpu_start = time.perf_counter(), time.process_time()
+            start, cpu_start = time.perf_counter(), cpu_seconds()
             work()
             clock[name].append(time.perf_counter() - start)
-            cpu[name].append(time.process_time() - cpu_start)
+            cpu[name].append(cpu_seconds() - cpu_start)
     print(f"  {'MB/s':<42}{'median':>10}{'best':>10}{'per CPU s':>12}")
     for name, (size, _) in contenders.items():
         seconds = (statistics.median(clock[name]), min(clock[name]), statistics.median(cpu[name]))
         median, best, per_cpu = (size / MB / second for second in seconds)
         print(f"  {name:<42}{median:>10,.1f}{best:>10,.1f}{per_cpu:>12,.1f}")
+    return clock
+
+
+def cpu_seconds() -> float:
+    """Return the processor time of this process and of those it has started and seen end."""
+    usages = map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    return sum(usage.ru_utime + usage.ru_stime for usage in usages)
 
 
 def read_file(path: Path) -> None:
@@ -93,7 +100,14 @@ def bench_speed(path: Path, runs: int) -> None:
         "1 process": (size, lambda: count_file(path, 1)),
         "2 processes": (size, lambda: count_file(path, 2)),
     }
-    compare(contenders, runs)
+    seconds = compare(contenders, runs)
+    ratios = [
+        one / two for one, two in zip(seconds["1 process"], seconds["2 processes"], strict=True)
+    ]
+    best = min(seconds["1 process"]) / min(seconds["2 processes"])
+    print(
+        f"  2 processes to 1: {statistics.median(ratios):.2f} (median of turns), {best:.2f} (best)"
+    )
 
 
 def bench_streams(path: Path, runs: int) -> None:

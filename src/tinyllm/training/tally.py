@@ -18,7 +18,7 @@ from tinyllm.training.errors import TrainingError
 from tinyllm.training.holdout import HEAD_BYTES, Part, Segment, TailWindow, tail_start
 from tinyllm.training.sources import MeasuredReader, Source, Text, naming, open_stream
 
-RANGE_BYTES = 8 * 1024 * 1024  # counted in about 20 ms: what a process takes at a time
+RANGE_BYTES = 2 * 1024 * 1024  # counted in about 5 ms: what a process takes at a time
 
 Advance = Callable[[int], None]  # told how many more stored bytes were read
 
