@@ -176,6 +176,13 @@ class Session:
             self.shared["long_tokens"] = max(32, min(4096, int(1.0 / per_token)))
         return int(self.shared["long_tokens"])
 
+    @property
+    def repeats_itself(self) -> bool:
+        """Whether greedy text must be the same each time: elsewhere, other requests in the same
+        batch may change its last bits, and so in time its text.
+        """
+        return self.settings.profile is Profile.TINYLLM
+
     def rows(self, table: Iterable[Row]) -> list[Row]:
         """Return what a case tries in turn: the whole table, unless the run is a brief one."""
         found = list(table)

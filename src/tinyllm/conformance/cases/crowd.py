@@ -57,7 +57,9 @@ def crowd(session: Session) -> None:
     openai=REQUIRED,
 )
 def own_answers(session: Session) -> None:
-    """Eight streams open at once each carry what the same request carries alone."""
+    """Eight streams open at once have eight ids and, in `tinyllm`, each carries what the same
+    request carries alone.
+    """
     prompts = [chr(ord("a") + i) * (i + 1) for i in range(8)]
     fields: dict[str, Any] = {"max_tokens": 12, "temperature": 0}
     alone = [session.complete(prompt=prompt, **fields).text for prompt in prompts]
@@ -66,7 +68,8 @@ def own_answers(session: Session) -> None:
         stream.read_on()
     for stream, text in zip(streams, alone, strict=True):
         got, mark = joined(stream.events), stream.events.response.body_mark()
-        check(got == text, f"{got!r} instead of {text!r}", mark)
+        same = got == text or not session.repeats_itself
+        check(same, f"{got!r} instead of {text!r}", mark)
     ids = {str(chunk_objects(stream.events)[0][1].get("id")) for stream in streams}
     check(len(ids) == len(streams), "streams share an id", streams[0].connection.exchange)
 

@@ -93,8 +93,8 @@ def depth(session: Session) -> None:
     openai=REQUIRED,
 )
 def escapes(session: Session) -> None:
-    """A prompt spelled with escapes is the prompt spelled raw: as many tokens, and the same greedy
-    text from a server that says the same twice.
+    """A prompt spelled with escapes is the prompt spelled raw: as many tokens, and in `tinyllm`
+    the same greedy text.
     """
     for raw, spelled in session.rows(ESCAPES):
         plain = session.complete(prompt=raw, max_tokens=4, temperature=0)
@@ -102,9 +102,7 @@ def escapes(session: Session) -> None:
         other = read_completion(session.post(body.replace(b"@", spelled.encode())))
         mark, said = other.response.body_mark(), f"{spelled} and {raw!r} are not the same prompt"
         check(counts(plain)[0] == counts(other)[0], said, mark)
-        if plain.text != other.text:
-            again = session.complete(prompt=raw, max_tokens=4, temperature=0)
-            check(again.text != plain.text, said, mark)
+        check(plain.text == other.text or not session.repeats_itself, said, mark)
 
 
 @case(

@@ -1,6 +1,6 @@
 """Heads that must be refused: one case per rule, so that a report says which one is missing.
 
-Each row is a well-formed request with one thing wrong. What two readers of HTTP understand
+Each row is a good request with one thing wrong in its head. What two readers of HTTP understand
 differently is how a request is smuggled past the first to the second; so these are errors, not
 things to be lenient about.
 """
@@ -13,16 +13,24 @@ from dataclasses import dataclass
 from tinyllm.conformance.case import RECOMMENDED, Case, Profile, register
 from tinyllm.conformance.case import REQUIRED as REQUIRED_LEVEL
 from tinyllm.conformance.cases.bodies import expect_status
-from tinyllm.conformance.edge import edge_of, small_post
+from tinyllm.conformance.edge import edge_of, small_body
 from tinyllm.conformance.evidence import NoAnswer, check
 from tinyllm.conformance.session import Session
 
-GET_HEAD = b"GET @ HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
+# A request that is answered with 200: @ is the path, {n} the body's length.
+GOOD = (
+    b"POST @ HTTP/1.1\r\n"
+    b"Host: x\r\n"
+    b"Content-Type: application/json\r\n"
+    b"Content-Length: {n}\r\n"
+    b"Connection: close\r\n"
+    b"\r\n"
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Reject:
-    """One broken head: its name, its bytes (@ is the path), the rule, and what it is good for."""
+    """One rule of the head: its name, heads that break it, where it stands, what it is good for."""
 
     name: str
     summary: str
@@ -30,12 +38,16 @@ class Reject:
     rule: str
     why: str
     public: bool = False  # whether any HTTP server should refuse it: then also in `openai`
-    post: bool = False  # the heads are field lines that replace Content-Length in a POST
 
 
 def _fields(*lines: bytes) -> tuple[bytes, ...]:
-    """Return heads of a GET with one more line each."""
-    return tuple(GET_HEAD[:-2] + line + b"\r\n\r\n" for line in lines)
+    """Return heads with one more line each."""
+    return tuple(GOOD[:-2] + line + b"\r\n\r\n" for line in lines)
+
+
+def _lengths(*lines: bytes) -> tuple[bytes, ...]:
+    """Return heads with other lines in place of Content-Length."""
+    return tuple(GOOD.replace(b"Content-Length: {n}", line) for line in lines)
 
 
 SMUGGLED = "Two readers that end the message at different bytes let one request hide in another."
@@ -45,7 +57,7 @@ ROWS = (
     Reject(
         "bare_lf",
         "A line that ends with LF alone is 400.",
-        (GET_HEAD.replace(b"\r\n", b"\n"), GET_HEAD.replace(b"x\r\n", b"x\n", 1)),
+        (GOOD.replace(b"\r\n", b"\n"), GOOD.replace(b"x\r\n", b"x\n", 1)),
         "RFC 9112, section 2.2; contract, point 1: a bare LF as a line end is refused",
         CONFUSED,
     ),
@@ -59,7 +71,7 @@ ROWS = (
     Reject(
         "nul",
         "A NUL in a field's value or in the target is 400.",
-        (*_fields(b"X-A: a\x00b"), GET_HEAD.replace(b"@", b"@\x00")),
+        (*_fields(b"X-A: a\x00b"), GOOD.replace(b"@", b"@\x00")),
         "RFC 9110, section 5.5: CR, LF and NUL are invalid and dangerous",
         CONFUSED,
         public=True,
@@ -104,7 +116,7 @@ ROWS = (
     Reject(
         "first_field_space",
         "White space between the request line and the first field is 400.",
-        (GET_HEAD.replace(b"\r\nHost", b"\r\n Host"),),
+        (GOOD.replace(b"\r\nHost", b"\r\n Host"),),
         "RFC 9112, section 2.2",
         SMUGGLED,
     ),
@@ -112,7 +124,7 @@ ROWS = (
         "version",
         "A version other than HTTP/1.0 and HTTP/1.1 is 400.",
         tuple(
-            GET_HEAD.replace(b"HTTP/1.1", version)
+            GOOD.replace(b"HTTP/1.1", version)
             for version in (
                 b"HTTP/2.0",
                 b"HTTP/1.2",
@@ -129,12 +141,12 @@ ROWS = (
         "request_line",
         "A request line of another form than METHOD SP target SP version is 400.",
         (
-            GET_HEAD.replace(b" HTTP/1.1", b""),
-            GET_HEAD.replace(b"GET @", b"GET  @"),
-            GET_HEAD.replace(b"GET @", b"GET\t@"),
-            GET_HEAD.replace(b"@ HTTP", b"@ x HTTP"),
-            GET_HEAD.replace(b"GET @", b" GET @"),
-            GET_HEAD.replace(b"GET", b"G(T"),
+            GOOD.replace(b" HTTP/1.1", b""),
+            GOOD.replace(b"POST @", b"POST  @"),
+            GOOD.replace(b"POST @", b"POST\t@"),
+            GOOD.replace(b"@ HTTP", b"@ x HTTP"),
+            GOOD.replace(b"POST @", b" POST @"),
+            GOOD.replace(b"POST", b"P(ST"),
             b"nonsense\r\n\r\n",
         ),
         "RFC 9112, section 3: method SP request-target SP HTTP-version",
@@ -145,9 +157,9 @@ ROWS = (
         "target",
         "A target that is no path, or holds a control character, is 400.",
         (
-            GET_HEAD.replace(b"@", b"@\x01"),
-            GET_HEAD.replace(b"@", b"@\x7f"),
-            GET_HEAD.replace(b"@", b"nopath"),
+            GOOD.replace(b"@", b"@\x01"),
+            GOOD.replace(b"@", b"@\x7f"),
+            GOOD.replace(b"@", b"nopath"),
         ),
         "RFC 9112, section 3.2",
         CONFUSED,
@@ -155,7 +167,7 @@ ROWS = (
     Reject(
         "host_missing",
         "An HTTP/1.1 request without Host is 400.",
-        (GET_HEAD.replace(b"Host: x\r\n", b""),),
+        (GOOD.replace(b"Host: x\r\n", b""),),
         "RFC 9112, section 3.2: a server MUST respond with 400",
         "A virtual host that is guessed is the wrong one.",
     ),
@@ -169,55 +181,45 @@ ROWS = (
     Reject(
         "lengths_differ",
         "Two different Content-Length values are 400.",
-        (b"Content-Length: {n}\r\nContent-Length: {more}", b"Content-Length: {n}, {more}"),
+        _lengths(b"Content-Length: {n}\r\nContent-Length: {more}", b"Content-Length: {n}, {more}"),
         "RFC 9112, section 6.3: an unrecoverable error, 400",
         SMUGGLED,
         public=True,
-        post=True,
     ),
     Reject(
         "length_form",
         "A Content-Length that is no row of ASCII digits is 400.",
-        tuple(
-            b"Content-Length: " + value
-            for value in (
-                b"+{n}",
-                b"{hex}",
-                b"{under}",
-                b"{arabic}",
-                b"-{n}",
-                b"{n}.0",
-                b"{n} 2",
-                b"",
-            )
+        _lengths(
+            b"Content-Length: +{n}",
+            b"Content-Length: {hex}",
+            b"Content-Length: {under}",
+            b"Content-Length: {arabic}",
+            b"Content-Length: -{n}",
+            b"Content-Length: {n}.0",
+            b"Content-Length: {n} 2",
+            b"Content-Length: ",
         ),
         "RFC 9110, section 8.6: Content-Length is 1*DIGIT",
         SMUGGLED,
         public=True,
-        post=True,
     ),
     Reject(
         "length_and_coding",
         "Content-Length together with Transfer-Encoding is 400.",
-        (b"Content-Length: {n}\r\nTransfer-Encoding: chunked",),
+        _lengths(b"Content-Length: {n}\r\nTransfer-Encoding: chunked"),
         "RFC 9112, section 6.1: ought to be handled as an error; contract, point 1",
         SMUGGLED,
-        post=True,
     ),
 )
 
 
-def _bytes_of(session: Session, row: Reject, head: bytes) -> bytes:
+def _bytes_of(session: Session, head: bytes) -> bytes:
     """Return the request to send for one head of a row."""
-    prefix, edge = session.settings.address.prefix, edge_of(session)
-    if not row.post:
-        return head.replace(b"@", (prefix + edge.get_path).encode())
-    whole, _, body = small_post(session).partition(b"\r\n\r\n")
-    lines = whole.split(b"\r\n")
-    changed = [
-        _spelled(head, len(body)) if line.startswith(b"Content-Length") else line for line in lines
-    ]
-    return b"\r\n".join(changed) + b"\r\n\r\n" + body
+    body, key = small_body(session), session.settings.api_key
+    path = session.settings.address.prefix + edge_of(session).post_path
+    if key is not None:
+        head = head.replace(b"Host: x", f"Authorization: Bearer {key}\r\nHost: x".encode())
+    return _spelled(head.replace(b"@", path.encode()), len(body)) + body
 
 
 def _spelled(head: bytes, length: int) -> bytes:
@@ -238,11 +240,11 @@ def _spelled(head: bytes, length: int) -> bytes:
 def _try(row: Reject) -> Callable[[Session], None]:
     def run(session: Session) -> None:
         for head in session.rows(row.heads):
-            connection_bytes = _bytes_of(session, row, head)
+            raw = _bytes_of(session, head)
             if session.settings.profile is Profile.OPENAI:
-                _refused_somehow(session, connection_bytes)
+                _refused_somehow(session, raw)
             else:
-                expect_status(session, session.send(connection_bytes), 400)
+                expect_status(session, session.send(raw), 400)
 
     return run
 
