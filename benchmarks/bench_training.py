@@ -30,10 +30,11 @@ from pathlib import Path
 from benchmarks.training.ways import Ways
 
 from tinyllm.training import count_bigrams, default_text
+from tinyllm.training.pieces import cut_into_pieces
 from tinyllm.training.progress import Progress
 from tinyllm.training.sources import find_sources
-from tinyllm.training.tally import Tally, cut_into_pieces
-from tinyllm.training.workers import count_pieces
+from tinyllm.training.tally import Tally
+from tinyllm.training.workers import count_pieces, started_workers
 
 KIB = 1024
 MB = 1_000_000
@@ -88,7 +89,8 @@ def read_file(path: Path) -> None:
 def count_file(path: Path, processes: int = 1) -> None:
     """Count a file as `tinyllm train` does."""
     pieces = cut_into_pieces(find_sources([str(path)]), HOLDOUT)
-    count_pieces(pieces, Tally(HOLDOUT), Progress(), processes)
+    with started_workers(processes - 1, HOLDOUT) as workers:
+        count_pieces(pieces, Tally(HOLDOUT), Progress(), workers)
 
 
 def bench_speed(path: Path, runs: int) -> None:

@@ -7,7 +7,8 @@ import pytest
 
 from tinyllm.training import holdout
 from tinyllm.training.bigram import count_bigrams
-from tinyllm.training.holdout import Part, TailWindow, tail_start
+from tinyllm.training.holdout import Part, TailWindow
+from tinyllm.training.pieces import tail_start
 
 STREAM = bytes(range(256)) * 8
 

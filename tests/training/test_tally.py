@@ -10,12 +10,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tinyllm.training import holdout, tally
+from tinyllm.training import holdout, pieces, tally
 from tinyllm.training.bigram import BLOCK_BYTES, count_bigrams
 from tinyllm.training.errors import TrainingError
-from tinyllm.training.holdout import tail_start
+from tinyllm.training.pieces import Range, cut_into_pieces, tail_start
 from tinyllm.training.sources import Source, find_sources
-from tinyllm.training.tally import Range, Tally, cut_into_pieces
+from tinyllm.training.tally import Tally
 
 SHARE = 0.25
 
@@ -53,7 +53,7 @@ def test_a_text_is_cut_at_its_tail(tmp_path: Path, form: str, size: int) -> None
 def test_a_file_counted_in_ranges_has_the_same_pairs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, range_bytes: int
 ) -> None:
-    monkeypatch.setattr(tally, "RANGE_BYTES", range_bytes)
+    monkeypatch.setattr(pieces, "RANGE_BYTES", range_bytes)
     text = os.urandom(500 if range_bytes < 1000 else 200_000)
     (tmp_path / "text").write_bytes(text)
     assert_parts(count_paths([tmp_path / "text"]), [text])
@@ -134,7 +134,7 @@ def test_the_bytes_read_are_told_as_they_are_read(tmp_path: Path) -> None:
 
 
 def test_pieces_of_a_file_are_its_ranges(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tally, "RANGE_BYTES", 40)
+    monkeypatch.setattr(pieces, "RANGE_BYTES", 40)
     sources = [Source("file", 100, is_stream=False), Source("pipe", None, is_stream=True)]
     assert list(cut_into_pieces(sources, 0.1)) == [
         Range("file", 0, 40, is_held_out=False),

@@ -9,19 +9,21 @@ import signal
 import subprocess
 import sys
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import numpy as np
 import psutil
 import pytest
 
-from tinyllm.training import tally, workers
+from tinyllm.training import pieces as pieces_module
+from tinyllm.training import workers
 from tinyllm.training.errors import TrainingError
+from tinyllm.training.pieces import Piece, Range, cut_into_pieces
 from tinyllm.training.progress import Progress
 from tinyllm.training.sources import find_sources
-from tinyllm.training.tally import Range, Tally, cut_into_pieces
-from tinyllm.training.workers import count_pieces, worthwhile_processes
+from tinyllm.training.tally import Tally
+from tinyllm.training.workers import count_pieces, started_workers, worthwhile_processes
 
 SHARE = 0.1
 
@@ -51,8 +53,16 @@ def texts(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def counted(texts: Path, processes: int, told: Told) -> Tally:
     result = Tally(SHARE)
-    pieces = cut_into_pieces(find_sources([str(texts)]), SHARE)
-    count_pieces(pieces, result, told, processes)
+    sources = find_sources([str(texts)])
+    with started_workers(processes - 1, SHARE) as team:
+        count_pieces(cut_into_pieces(sources, SHARE), result, told, team)
+    return result
+
+
+def count_with_one_worker(pieces: Iterable[Piece]) -> Tally:
+    result = Tally(SHARE)
+    with started_workers(1, SHARE) as team:
+        count_pieces(pieces, result, Progress(), team)
     return result
 
 
@@ -68,7 +78,7 @@ def test_the_number_of_processes_and_the_size_of_ranges_change_nothing(
     texts: Path, monkeypatch: pytest.MonkeyPatch, processes: int, range_bytes: int
 ) -> None:
     alone = counted(texts, 1, Told())
-    monkeypatch.setattr(tally, "RANGE_BYTES", range_bytes)
+    monkeypatch.setattr(pieces_module, "RANGE_BYTES", range_bytes)
     told = Told()
     together = counted(texts, processes, told)
     for one, other in ((alone.train, together.train), (alone.held_out, together.held_out)):
@@ -83,7 +93,7 @@ def test_an_error_in_a_worker_is_the_error_of_the_run(texts: Path) -> None:
         yield Range(str(texts / "large"), 0, 10, is_held_out=False)
 
     with pytest.raises(TrainingError, match=f"^{texts}/gone: No such file or directory$"):
-        count_pieces(pieces(), Tally(SHARE), Progress(), 2)
+        count_with_one_worker(pieces())
 
 
 def test_the_error_of_a_worker_that_has_ended_is_not_lost(texts: Path) -> None:
@@ -93,7 +103,7 @@ def test_the_error_of_a_worker_that_has_ended_is_not_lost(texts: Path) -> None:
         yield Range(str(texts / "large"), 0, 10, is_held_out=False)
 
     with pytest.raises(TrainingError, match=f"^{texts}/gone: No such file or directory$"):
-        count_pieces(pieces(), Tally(SHARE), Progress(), 2)
+        count_with_one_worker(pieces())
 
 
 def test_a_worker_that_dies_is_an_error_and_not_a_hang(texts: Path) -> None:
@@ -104,7 +114,7 @@ def test_a_worker_that_dies_is_an_error_and_not_a_hang(texts: Path) -> None:
         yield Range(str(texts / "large"), 1000, 2000, is_held_out=False)
 
     with pytest.raises(TrainingError, match=r"^a worker process died \(exit code -9\)$"):
-        count_pieces(pieces(), Tally(SHARE), Progress(), 2)
+        count_with_one_worker(pieces())
 
 
 def test_a_process_that_cannot_be_started_is_an_error(texts: Path) -> None:
@@ -112,7 +122,7 @@ def test_a_process_that_cannot_be_started_is_an_error(texts: Path) -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (3, limits[1]))
     try:
         with pytest.raises(TrainingError, match=r"^cannot start a process: Too many open files$"):
-            count_pieces([], Tally(SHARE), Progress(), 2)
+            count_with_one_worker([])
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, limits)
 
@@ -123,8 +133,7 @@ def test_a_worker_takes_no_modules_from_the_current_folder(
     (tmp_path / "gzip.py").write_text("raise SystemExit('not the real one')")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [path for path in sys.path if path])
-    result = Tally(SHARE)
-    count_pieces([Range(str(texts / "large"), 0, 1000, False)], result, Progress(), 2)
+    result = count_with_one_worker([Range(str(texts / "large"), 0, 1000, False)])
     assert result.train.text_bytes == 1000
 
 
@@ -132,8 +141,9 @@ def test_a_worker_takes_no_modules_from_the_current_folder(
 STUCK_RUN = """
     import signal, sys, time
     from tinyllm.training.progress import Progress
-    from tinyllm.training.tally import Range, Tally
-    from tinyllm.training.workers import count_pieces
+    from tinyllm.training.pieces import Range
+    from tinyllm.training.tally import Tally
+    from tinyllm.training.workers import count_pieces, started_workers
 
     def pieces():
         for _ in range(4):
@@ -141,9 +151,9 @@ STUCK_RUN = """
         print("counting", flush=True)
         time.sleep(60)
 
-    if __name__ == "__main__":
-        signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job ignores it
-        count_pieces(pieces(), Tally(0.1), Progress(), 3)
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job ignores it
+    with started_workers(2, 0.1) as workers:
+        count_pieces(pieces(), Tally(0.1), Progress(), workers)
 """
 
 

@@ -20,11 +20,6 @@ SEGMENTS_PER_TAIL = 32  # at most 32 * ln(2) / 0.5 = 45 are alive, of 512 KiB ea
 MIN_SEGMENT_BYTES = 256 * 1024  # closing one costs as much as counting half of that
 
 
-def tail_start(length: int, holdout: float) -> int:
-    """Return where the held-out tail of a text of `length` bytes begins."""
-    return length - int(length * holdout)
-
-
 class Segment(NamedTuple):
     """What a stretch of text holds: its pairs and its bytes."""
 

@@ -26,13 +26,16 @@ import secrets
 import shutil
 from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tinyllm.model.bigram import CONFIG, VOCAB_SIZE, WEIGHT
 from tinyllm.model.config import write_config
 from tinyllm.model.safetensors import write_safetensors
-from tinyllm.training.bigram import Weight
 from tinyllm.training.errors import TrainingError, explain
 from tinyllm.wire.jsontext import JsonError, parse_json
+
+if TYPE_CHECKING:
+    from tinyllm.training.bigram import Weight
 
 CONFIG_FILE = "config.json"
 WEIGHT_FILE = "model.safetensors"

@@ -1,52 +1,22 @@
 """Count a text piece by piece into two parts: the training part and the held-out tail.
 
 The tail is the last part of *each* text, so that it is of the same kind as what was trained
-on, however many files there are. A pair belongs to the byte it predicts, its second one: so
-each pair falls into exactly one part, and into exactly one range of a file that is counted in
-ranges, and none crosses from one text to the next.
+on, however many texts there are. No pair crosses from one text to the next.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from itertools import chain
 
 from tinyllm.training.bigram import BLOCK_BYTES
 from tinyllm.training.errors import TrainingError
-from tinyllm.training.holdout import HEAD_BYTES, Part, Segment, TailWindow, tail_start
+from tinyllm.training.holdout import HEAD_BYTES, Part, Segment, TailWindow
+from tinyllm.training.pieces import Piece, Range, tail_start
 from tinyllm.training.sources import MeasuredReader, Source, Text, naming, open_stream
 
-RANGE_BYTES = 2 * 1024 * 1024  # counted in about 5 ms: what a process takes at a time
-
 Advance = Callable[[int], None]  # told how many more stored bytes were read
-
-
-@dataclass(frozen=True, slots=True)
-class Range:
-    """The bytes [start, stop) of a plain file, all of the same part."""
-
-    path: str
-    start: int
-    stop: int
-    is_held_out: bool
-
-
-Piece = Range | Source  # a source is a piece when it is a stream: counted whole
-
-
-def cut_into_pieces(sources: Iterable[Source], holdout: float) -> Iterator[Piece]:
-    """Cut plain files into ranges, at the tail's start and every RANGE_BYTES."""
-    for source in sources:
-        if source.is_stream or source.stored_bytes is None:
-            yield source
-            continue
-        size = source.stored_bytes
-        cut = tail_start(size, holdout)
-        for start, stop, is_held_out in ((0, cut, False), (cut, size, True)):
-            for begin in range(start, stop, RANGE_BYTES):
-                yield Range(source.path, begin, min(begin + RANGE_BYTES, stop), is_held_out)
 
 
 class Tally:

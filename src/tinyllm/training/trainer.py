@@ -1,25 +1,29 @@
 """A training run, from paths to a model in its folder.
 
-Every path is looked at first, then the place for the model is made: what can be known to fail
-fails before anything is counted. Then the text is counted, and last the model is written.
+Every path is looked at first, and the place for the model is made: what can be known to fail
+fails before anything is counted. Workers, if there are any, are started before numpy is
+imported, since they import it too. Then the text is counted, and last the model is written.
 """
 
 from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from tinyllm.training.bigram import train_bigram
 from tinyllm.training.options import TrainOptions
+from tinyllm.training.pieces import cut_into_pieces
 from tinyllm.training.progress import Progress
 from tinyllm.training.python_docs import default_text
-from tinyllm.training.report import Report, make_report
 from tinyllm.training.sources import Source, find_sources
 from tinyllm.training.staging import Staging
-from tinyllm.training.tally import Tally, cut_into_pieces
-from tinyllm.training.workers import count_pieces, worthwhile_processes
+from tinyllm.training.workers import Worker, count_pieces, started_workers, worthwhile_processes
+
+if TYPE_CHECKING:
+    from tinyllm.training.report import Report
+    from tinyllm.training.tally import Tally
 
 
 def train_model(
@@ -29,13 +33,19 @@ def train_model(
 
     The model is counted on all of the text, the report is measured as report.py says.
     """
-    started = time.monotonic()
     skip = os.path.realpath(out)  # the model's own files are no text
     survey = Survey.of(find_sources(options.paths, skip))
-    with Staging(out) as staging:
+    processes = options.processes or worthwhile_processes(survey.stored_bytes)
+    with Staging(out) as staging, started_workers(processes - 1, options.holdout) as workers:
+        from tinyllm.training.bigram import train_bigram
+        from tinyllm.training.report import make_report
+        from tinyllm.training.tally import Tally
+
         tally = Tally(options.holdout)
+        started = time.monotonic()
         if options.paths:
-            _count_paths(options, skip, survey, tally, progress or Progress())
+            sources = find_sources(options.paths, skip)
+            _count_sources(sources, survey, tally, progress or Progress(), workers)
         else:
             tally.count_text(default_text())
         report = make_report(tally, options, time.monotonic() - started)
@@ -66,14 +76,16 @@ class Survey:
         return cls(total, is_all)
 
 
-def _count_paths(
-    options: TrainOptions, skip: str, survey: Survey, tally: Tally, progress: Progress
+def _count_sources(
+    sources: Iterable[Source],
+    survey: Survey,
+    tally: Tally,
+    progress: Progress,
+    workers: Sequence[Worker],
 ) -> None:
-    """Count all that the paths name, in as many processes as it is worth."""
-    pieces = cut_into_pieces(find_sources(options.paths, skip), options.holdout)
-    processes = options.processes or worthwhile_processes(survey.stored_bytes)
+    """Count all sources, and show how far it is."""
     progress.start(survey.stored_bytes if survey.is_all else None)
     try:
-        count_pieces(pieces, tally, progress, processes)
+        count_pieces(cut_into_pieces(sources, tally.holdout), tally, progress, workers)
     finally:
         progress.finish()

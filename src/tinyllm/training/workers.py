@@ -20,13 +20,17 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from multiprocessing.connection import Connection, Pipe, wait
+from typing import TYPE_CHECKING
 
 from tinyllm.training.errors import TrainingError, explain
-from tinyllm.training.holdout import Segment
 from tinyllm.training.options import MAX_PROCESSES
+from tinyllm.training.pieces import Piece, Range
 from tinyllm.training.progress import Progress
-from tinyllm.training.tally import Piece, Range, Tally
-from tinyllm.training.worker import Answer
+
+if TYPE_CHECKING:  # these import numpy, which takes as long as a worker takes to start
+    from tinyllm.training.holdout import Segment
+    from tinyllm.training.tally import Tally
+    from tinyllm.training.worker import Answer
 
 MAX_ON_THE_WAY = 2
 BYTES_PER_PROCESS = 64 * 1024 * 1024  # a worker takes about as long to start as to count this
@@ -45,25 +49,42 @@ def worthwhile_processes(stored_bytes: int) -> int:
     return max(1, min(available_cores(), MAX_PROCESSES, stored_bytes // BYTES_PER_PROCESS))
 
 
-def count_pieces(pieces: Iterable[Piece], tally: Tally, progress: Progress, processes: int) -> None:
+def count_pieces(
+    pieces: Iterable[Piece], tally: Tally, progress: Progress, workers: Sequence[Worker] = ()
+) -> None:
     """Count all pieces into `tally`; raise TrainingError when one cannot be read."""
-    with _started(processes - 1, tally.holdout) as workers:
-        pipes = []
-        for piece in pieces:
-            if not isinstance(piece, Range) and piece.stored_bytes is None:
-                pipes.append(piece)  # open in this process alone, and read while the others work
-            elif worker := _worker_for(piece, workers, progress):
-                worker.give(piece)
-            else:
-                tally.count(piece, progress.advance)
-        for pipe in pipes:
-            tally.count(pipe, progress.advance)
+    pipes = []
+    for piece in pieces:
+        if not isinstance(piece, Range) and piece.stored_bytes is None:
+            pipes.append(piece)  # open in this process alone, and read while the others work
+        elif worker := _worker_for(piece, workers, progress):
+            worker.give(piece)
+        else:
+            tally.count(piece, progress.advance)
+    for pipe in pipes:
+        tally.count(pipe, progress.advance)
+    for worker in workers:
+        worker.give(None)
+    for worker in workers:
+        while worker.parts is None:
+            _listen(workers, progress)
+        tally.merge(*worker.parts)
+
+
+@contextmanager
+def started_workers(count: int, holdout: float) -> Iterator[list[Worker]]:
+    """Start workers, and end them when the block is left; raise TrainingError.
+
+    They are ready after about as long as importing numpy takes.
+    """
+    workers: list[Worker] = []
+    try:
+        for _ in range(count):
+            workers.append(_start(holdout))
+        yield workers
+    finally:
         for worker in workers:
-            worker.give(None)
-        for worker in workers:
-            while worker.parts is None:
-                _listen(workers, progress)
-            tally.merge(*worker.parts)
+            worker.end()
 
 
 class Worker:
@@ -138,19 +159,6 @@ def _listen(workers: Sequence[Worker], progress: Progress) -> None:
     wait([worker.connection for worker in workers if worker.parts is None])
     for worker in workers:
         worker.take_answers(progress)
-
-
-@contextmanager
-def _started(count: int, holdout: float) -> Iterator[list[Worker]]:
-    """Start workers, and end them when the block is left."""
-    workers: list[Worker] = []
-    try:
-        for _ in range(count):
-            workers.append(_start(holdout))
-        yield workers
-    finally:
-        for worker in workers:
-            worker.end()
 
 
 def _start(holdout: float) -> Worker:
