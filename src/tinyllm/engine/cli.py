@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from pathlib import Path
 
@@ -25,6 +26,8 @@ def run(args: argparse.Namespace) -> int:
     """Print the completion as its characters become whole; return the exit code."""
     try:
         _generate(args)
+    except BrokenPipeError:  # the reader has had enough, as `head` has: no failure of ours
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what is still held
     except (CheckpointError, SamplingError, OSError) as error:
         print(f"tinyllm generate: {error}", file=sys.stderr)
         return 1
