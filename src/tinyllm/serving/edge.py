@@ -97,17 +97,21 @@ class Edge:
         for connection in [c for c in self._connections if c.deadline < now]:
             connection.expire()
 
-    async def drain(self, grace: float, hurry: asyncio.Event) -> None:
-        """Accept no more, let answers under way end for `grace` seconds, then break them off.
-
-        `hurry` ends the waiting at once.
-        """
+    def stop_accepting(self) -> None:
+        """Accept no more, and keep no connection beyond the answer it waits for."""
         self.draining = True
         self.keeps_connections = False
         if self._acceptor is not None:
             self._acceptor.close()
         for connection in list(self._connections):
             connection.close_if_idle()
+
+    async def drain(self, grace: float, hurry: asyncio.Event) -> None:
+        """Accept no more, let answers under way end for `grace` seconds, then break them off.
+
+        `hurry` ends the waiting at once.
+        """
+        self.stop_accepting()
         if self._connections:
             self._empty.clear()
             await _first_of(self._empty, hurry, timeout=grace)

@@ -68,9 +68,9 @@ def make_room_for(connections: int) -> int:
         return connections
     soft = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
     resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-    if soft == needed:
+    fit = soft * 3 // 4
+    if soft == needed or fit >= connections:
         return connections
-    fit = min(connections, soft * 3 // 4)
     logger.warning(
         "--max-connections %d needs %d open files; %d are allowed, so it is taken as %d",
         connections,
