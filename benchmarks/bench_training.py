@@ -30,6 +30,7 @@ from pathlib import Path
 from benchmarks.training.ways import Ways
 
 from tinyllm.training import count_bigrams, default_text
+from tinyllm.training.bigram import BLOCK_BYTES
 from tinyllm.training.pieces import cut_into_pieces
 from tinyllm.training.progress import Progress
 from tinyllm.training.sources import find_sources
@@ -80,10 +81,9 @@ def cpu_seconds() -> float:
 
 def read_file(path: Path) -> None:
     """Read a file as counting does, and do nothing with it."""
-    block = 64 * KIB
     with open(path, "rb", buffering=0) as file:
-        for place in range(0, os.fstat(file.fileno()).st_size, block):
-            os.pread(file.fileno(), block + 1, place)
+        for place in range(0, os.fstat(file.fileno()).st_size, BLOCK_BYTES):
+            os.pread(file.fileno(), BLOCK_BYTES + 1, place)
 
 
 def count_file(path: Path, processes: int = 1) -> None:
@@ -122,7 +122,7 @@ def bench_streams(path: Path, runs: int) -> None:
 
     def unpack() -> None:
         with gzip.open(zipped) as file:
-            while file.read(64 * KIB):
+            while file.read(BLOCK_BYTES):
                 pass
 
     contenders: Contenders = {
@@ -169,11 +169,11 @@ def bench_ways(path: Path, runs: int) -> None:
     print(f"ways: {size / MB:.0f} MB in memory, {runs} runs")
     contenders: Contenders = {"reading memory alone (a copy)": (size, lambda: bytearray(ways.text))}
     for name, way, blocks in (
-        ("add.at, two views", ways.add_at, (16, 32, 64, 128, 256, 1024)),
-        ("add.at, two views, 32-bit cells", ways.add_at_32_bits, (64,)),
-        ("add.at, one overlapping view", ways.add_at_overlapping, (32, 64)),
-        ("add.at without widening", ways.add_at_unwidened, (64,)),
-        ("add.at in two threads", ways.in_two_threads, (64,)),
+        ("add.at, two views", ways.add_at, (16, 64, 128, 256, 512, 1024)),
+        ("add.at, two views, 32-bit cells", ways.add_at_32_bits, (256,)),
+        ("add.at, one overlapping view", ways.add_at_overlapping, (64, 256)),
+        ("add.at without widening", ways.add_at_unwidened, (256,)),
+        ("add.at in two threads", ways.in_two_threads, (256,)),
         ("bincount, two views", ways.bincount, (64, 256, 512, 2048)),
         ("bincount of previous * 256 + next", ways.bincount_of_sums, (64, 256)),
     ):

@@ -3,8 +3,8 @@
 Counting is the whole cost of training, so it does no arithmetic on the bytes. A pair of
 bytes read as one little-endian 16-bit number *is* its cell in a table of 65536 (the next
 byte is the high half), and a block of text is two such arrays: the pairs that start at even
-offsets and those that start at odd ones. Each is widened to numpy's index type in a small
-block that stays in the core's own cache and added to the table by `np.add.at`, whose fast
+offsets and those that start at odd ones. Each is widened to numpy's index type, in a buffer
+that is small enough to stay in the cache, and added to the table by `np.add.at`, whose fast
 path takes exactly that type; benchmarks/README.md has the other ways that were measured.
 
 The model is the closed form: for one row, the probabilities that minimize the cross entropy
@@ -22,7 +22,7 @@ import numpy.typing as npt
 from tinyllm.training.options import DEFAULT_SMOOTHING, check_smoothing
 
 VOCAB_SIZE = 256  # one token per byte value
-BLOCK_BYTES = 64 * 1024  # its pairs as indexes take 256 KiB: within a core's second-level cache
+BLOCK_BYTES = 256 * 1024  # longer ones leave the cache, shorter ones pay for more calls
 
 Cells = npt.NDArray[np.int64]  # [65536]: a pair's cell is previous + 256 * next
 Counts = npt.NDArray[np.int64]  # [256, 256]: row is the previous byte, column the next
