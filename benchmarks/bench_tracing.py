@@ -34,10 +34,10 @@ from tinyllm.tracing import (
     SpanExporter,
     otlp_json,
     parent_from_headers,
-    random_hex,
 )
 from tinyllm.tracing.attributes import span_of
 from tinyllm.tracing.encoding import SpanEncoder
+from tinyllm.tracing.ids import random_span_id
 
 ROUNDS = 25
 CALLS = 2000
@@ -84,7 +84,7 @@ def calls() -> Section:
         "parent_from_headers, per request": lambda: parent_from_headers([TRACEPARENT]),
         "CompletionSpan(...), per request": a_record,
         "offer, per request": lambda: exporter.offer(record),
-        "random_hex(8), in the thread": lambda: random_hex(8),
+        "random_span_id, in the thread": random_span_id,
         "SpanEncoder.encode, in the thread": lambda: encoder.encode(record, TRACE_ID, SPAN_ID),
         "otlp_json(span_of(...)), the reference": lambda: otlp_json(
             "engine", span_of(record, TRACE_ID, SPAN_ID)

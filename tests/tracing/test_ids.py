@@ -48,7 +48,7 @@ def fixed_bytes(*blocks: bytes) -> Callable[[int], bytes]:
 def test_all_zero_ids_are_drawn_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ids, "_pool", [])
     monkeypatch.setattr(os, "urandom", fixed_bytes(b"\0" * ids.BLOCK_BYTES, b"\0" * 8 + b"\xab"))
-    digits = [random_hex(8) for _ in range(511)]  # the second block without its first piece
+    digits = [ids.random_span_id() for _ in range(511)]  # the second block without its first piece
     assert "0" * 16 not in digits
     assert "ab" + "01" * 7 in digits
 

@@ -25,7 +25,7 @@ from tinyllm.tracing.body import BodyWriter
 from tinyllm.tracing.completion import CompletionSpan
 from tinyllm.tracing.config import ExportConfig, traces_url
 from tinyllm.tracing.encoding import SpanEncoder
-from tinyllm.tracing.ids import SPAN_ID_BYTES, TRACE_ID_BYTES, random_hex
+from tinyllm.tracing.ids import random_span_id, random_trace_id
 from tinyllm.tracing.transport import Accepted, Collector, Refused, Unavailable
 from tinyllm.wire.jsontext import JsonError
 
@@ -172,23 +172,21 @@ class SpanExporter:
 
     def _write(self, records: list[CompletionSpan]) -> None:
         """Write the spans that are to be kept into a new body."""
+        sampler, encode = self._config.sampler, self._encoder.encode
         self._writer.clear()
         for start in range(0, len(records), SLICE):
-            encoded = map(self._encoded, records[start : start + SLICE])
-            self._writer.add([span for span in encoded if span is not None])
+            spans = []
+            for record in records[start : start + SLICE]:
+                parent = record.parent
+                trace_id = random_trace_id() if parent is None else parent.trace_id
+                if sampler is None or sampler.keeps(parent, trace_id):
+                    try:
+                        spans.append(encode(record, trace_id, random_span_id()))
+                    except JsonError as problem:
+                        self._lose(1, "that cannot be written", str(problem))
+            self._writer.add(spans)
             if start % TURN == 0:
                 time.sleep(0)  # a thread that waits for the interpreter gets it
-
-    def _encoded(self, record: CompletionSpan) -> str | None:
-        parent, sampler = record.parent, self._config.sampler
-        trace_id = random_hex(TRACE_ID_BYTES) if parent is None else parent.trace_id
-        if sampler is not None and not sampler.keeps(parent, trace_id):
-            return None
-        try:
-            return self._encoder.encode(record, trace_id, random_hex(SPAN_ID_BYTES))
-        except JsonError as problem:
-            self._lose(1, "that cannot be written", str(problem))
-            return None
 
     def _deliver(self, body: memoryview, size: int) -> None:
         """Post a batch until it is accepted or refused, or until no time is left for it."""

@@ -11,41 +11,42 @@ from __future__ import annotations
 
 import os
 
-SPAN_ID_BYTES = 8
-TRACE_ID_BYTES = 16
-PIECE_BYTES = SPAN_ID_BYTES
+PIECE_BYTES = 8  # a span id is one piece, a trace id two
 BLOCK_BYTES = 512 * PIECE_BYTES
 
 _pool: list[str] = []
 os.register_at_fork(after_in_child=_pool.clear)
 
 
-def random_u64() -> int:
-    """Return a random integer, 1 to 2^64 - 1."""
-    return int(_piece(), 16)
-
-
-def random_hex(size: int) -> str:
-    """Return `size` random bytes (1 or more) as lower-case hex digits, never all zero."""
-    if size == PIECE_BYTES:
-        return _piece()
-    if size == 2 * PIECE_BYTES:
-        return _piece() + _piece()
-    if size < 1:
-        raise ValueError(f"random_hex of {size} bytes: it needs at least one")
-    pieces = -(-size // PIECE_BYTES)
-    while not (digits := "".join(_piece() for _ in range(pieces))[: 2 * size]).strip("0"):
-        pass  # a piece is never all zero, but a part of one may be
-    return digits
-
-
-def _piece() -> str:
-    """Return 16 hex digits, not all zero, that were never given out before."""
+def random_span_id() -> str:
+    """Return 16 random hex digits, not all zero, that were never given out before."""
     while True:
         try:
             return _pool.pop()
         except IndexError:
             _pool.extend(_fresh_pieces())
+
+
+def random_trace_id() -> str:
+    """Return 32 random hex digits, not all zero."""
+    return random_span_id() + random_span_id()
+
+
+def random_u64() -> int:
+    """Return a random integer, 1 to 2^64 - 1."""
+    return int(random_span_id(), 16)
+
+
+def random_hex(size: int) -> str:
+    """Return `size` random bytes (1 or more) as lower-case hex digits, never all zero."""
+    if size == 2 * PIECE_BYTES:  # what nearly every caller wants
+        return random_trace_id()
+    if size < 1:
+        raise ValueError(f"random_hex of {size} bytes: it needs at least one")
+    pieces = -(-size // PIECE_BYTES)
+    while not (digits := "".join(random_span_id() for _ in range(pieces))[: 2 * size]).strip("0"):
+        pass  # a piece is never all zero, but a part of one may be
+    return digits
 
 
 def _fresh_pieces() -> list[str]:
