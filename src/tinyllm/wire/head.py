@@ -37,7 +37,8 @@ def parse_head(data: bytes | bytearray, end: int, max_body_bytes: int) -> tuple[
 
     The request comes without its body, and beside it the number of bytes that the body has.
     Raises the HttpError of the first broken rule: line ends, then the lines in order, then Host,
-    Transfer-Encoding, Content-Length, Expect.
+    Transfer-Encoding, Content-Length, Expect. One function for all of it, and none called that a
+    usual request does not need: this is what a request costs.
     """
     line = REQUEST_LINE.match(data, 0, end)
     if line is None:

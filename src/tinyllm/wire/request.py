@@ -16,8 +16,9 @@ def index_fields(fields: Fields) -> FieldIndex:
 class Request:
     """One request, whole. Its attributes are not to be changed.
 
-    `method`, `target` and `version` ("1.0" or "1.1") are ASCII text as sent, `body` is bytes.
-    `fields` are the (name, value) pairs as bytes, in order, as sent, outer white space removed.
+    `method`, `target` and `version` ("1.0" or "1.1") are ASCII text as sent, `body` is bytes. It
+    is made of `fields`, the (name, value) pairs as bytes, in order, as sent, outer white space
+    removed; they become text only when they are asked for, which few of them are.
     """
 
     __slots__ = ("_fields", "_index", "body", "method", "target", "version")
