@@ -17,9 +17,9 @@ from tinyllm.conformance.selftest.run import GOOD, Verdict, judge, judge_by_name
 
 FAULTS = all_faults()
 
-# The faults of the edge are in code that both servers share, under cases that are one function:
-# here they are tried on the engine; `tinyllm conform --self-test` tries them on both.
-TRIED = [fault for fault in FAULTS if not (fault.edge and fault.suite is Suite.WIRE)]
+# Faults of the edge are in code that both servers share, and their cases are one function: here
+# they are tried on the engine; `tinyllm conform --self-test` tries them on both.
+TRIED = [fault for fault in FAULTS if fault.suite is Suite.ENGINE or fault.subject == "wire"]
 
 
 def told(verdict: Verdict) -> str:
@@ -52,6 +52,12 @@ def test_what_a_fault_names_are_cases() -> None:
 def test_each_fault_says_what_is_wrong() -> None:
     assert [fault.name for fault in FAULTS if not fault.summary.endswith((".", ")."))] == []
     assert len({fault.name for fault in FAULTS}) == len(FAULTS)
+
+
+def test_every_subject_says_how_far_its_faults_reach() -> None:
+    assert {fault.subject for fault in FAULTS} == set(selftest.OUT_OF_REACH)
+    subjects = {selftest.subject_of(case) for case in all_cases()}
+    assert {name for beyond in selftest.OUT_OF_REACH.values() for name in beyond} <= subjects
 
 
 def test_the_self_test_tells_a_case_that_cannot_fail(monkeypatch: pytest.MonkeyPatch) -> None:

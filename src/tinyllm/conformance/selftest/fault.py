@@ -18,20 +18,23 @@ class Fault:
 
     `caught_by` are the cases that find the fault; `shared` are those that must fail with them,
     because the fault takes away what they stand on; `may` are those (globs) that fail or not by
-    the text that happens to come. No other case may fail. A fault of the `edge` is in what is read
-    and refused, before any token is made.
+    the text that happens to come. No other case may fail.
     """
 
     server: type[HttpServer]
     caught_by: tuple[str, ...]
     shared: tuple[str, ...] = ()
-    edge: bool = False
     may: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
         """The class's name."""
         return self.server.__name__
+
+    @property
+    def subject(self) -> str:
+        """The file that defines it, which says how far it can reach."""
+        return self.server.__module__.rpartition(".")[2]
 
     @property
     def summary(self) -> str:
@@ -50,12 +53,12 @@ Server = TypeVar("Server", bound=type[HttpServer])
 
 
 def caught_by(
-    *cases: str, shared: tuple[str, ...] = (), edge: bool = False, may: tuple[str, ...] = ()
+    *cases: str, shared: tuple[str, ...] = (), may: tuple[str, ...] = ()
 ) -> Callable[[Server], Server]:
     """Register a server class as broken."""
 
     def add(server: Server) -> Server:
-        _faults.append(Fault(server, cases, shared, edge, may))
+        _faults.append(Fault(server, cases, shared, may))
         return server
 
     return add
@@ -74,10 +77,11 @@ def caught_on_both(
 
     def add(edge: type[HttpServer]) -> type[HttpServer]:
         for base, suite in ((Engine, "v0."), (Wire, "wire.")):
-            made = type(base.__name__ + edge.__name__, (edge, base), {"__doc__": edge.__doc__})
+            body = {"__doc__": edge.__doc__, "__module__": edge.__module__}
+            made = type(base.__name__ + edge.__name__, (edge, base), body)
             own = tuple(name for name in also if name.startswith(suite))
             both = tuple(suite + name for name in shared)
-            caught_by(*(suite + n for n in names), shared=(*both, *own), edge=True, may=may)(made)
+            caught_by(*(suite + n for n in names), shared=(*both, *own), may=may)(made)
         return edge
 
     return add

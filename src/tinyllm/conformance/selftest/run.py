@@ -19,7 +19,7 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Final, TextIO
 
-from tinyllm.conformance.case import Case, Need, Profile, Suite, select
+from tinyllm.conformance.case import Case, Profile, Suite, select
 from tinyllm.conformance.checkpoint import Checkpoint
 from tinyllm.conformance.collector import Collector
 from tinyllm.conformance.runner import Outcome, Result, run_case
@@ -35,28 +35,20 @@ PATIENT: Final = 5.0  # for a second try of what failed and should not have
 TRIES: Final = 3
 WORKERS: Final = 2
 
-# Cases that make or read much, or wait. A fault of the edge, where no token is made, cannot touch
-# them; they are run against the good servers and against every other fault. Deadlines
-# and spans are waited for, and so tried only where a fault is about them.
-HEAVY: Final = frozenset(
-    (
-        "v0.checkpoint.chunks",
-        "v0.checkpoint.seeded",
-        "v0.plain.json_text",
-        "v0.seed.absent",
-        "v0.http.crowd",
-        "v0.crowd.own_answers",
-        "v0.healthz.busy",
-        "v0.stream.as_made",
-        "v0.stream.disconnect",
-        "v0.stream.equals_seeded",
-        "v0.stream.json_text",
-        "v0.stream.slow_reader",
-        "v0.stream.whole_characters",
-        "v0.temperature",
-        "v0.usage.longest",
-    )
-)
+# How far a fault can reach: the subjects (files) of cases that those of a file cannot touch. They
+# are not run against it, which keeps the self-test short. Deadlines and spans are waited for, and
+# so are tried only where a fault is about them; the good servers are given every case.
+_TEXT: Final = frozenset(("text", "sampling", "checkpoint"))
+_TIME: Final = frozenset(("flow", "crowd", "deadlines", "wire_stream"))
+_SPANS: Final = frozenset(("traces",))
+OUT_OF_REACH: Final[dict[str, frozenset[str]]] = {
+    **dict.fromkeys(("errors", "fields", "http", "rejects"), _TEXT | _TIME | _SPANS),
+    **dict.fromkeys(("connections",), _TEXT | _SPANS | {"flow", "deadlines"}),
+    **dict.fromkeys(("plain", "stream", "text"), _TIME | _SPANS),
+    "traces": _TEXT | _TIME,
+    "flow": _SPANS | {"deadlines"},
+    "wire": frozenset(("deadlines",)),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,16 +123,17 @@ def judge(server: type[HttpServer], fault: Fault | None = None) -> Verdict:
 
 
 def _cases(suite: Suite, fault: Fault | None) -> list[Case]:
-    """Return the cases to run: all, less those that a fault of the edge cannot touch."""
+    """Return the cases to run: all, less those that the fault cannot reach."""
     cases = select(suite, Profile.TINYLLM)
     if fault is None:
         return cases
-    own = {*fault.caught_by, *fault.shared}
-    return [case for case in cases if case.id in own or not _left_out(case, fault)]
+    own, beyond = {*fault.caught_by, *fault.shared}, OUT_OF_REACH[fault.subject]
+    return [case for case in cases if case.id in own or subject_of(case) not in beyond]
 
 
-def _left_out(case: Case, fault: Fault) -> bool:
-    return case.need is Need.SLOW or (fault.edge and case.id in HEAVY)
+def subject_of(case: Case) -> str:
+    """Return the file that defines a case."""
+    return case.run.__module__.rpartition(".")[2]
 
 
 def _may_fail(case: str, fault: Fault | None) -> bool:

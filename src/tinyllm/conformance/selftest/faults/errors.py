@@ -41,7 +41,7 @@ SHAPE = (
 REJECTS = tuple(f"v0.reject.{name}" for name, _ in RULES)
 
 
-@caught_by("v0.errors.shape", "v0.errors.members", shared=(*EXACT, *SHAPE, *REJECTS), edge=True)
+@caught_by("v0.errors.shape", "v0.errors.members", shared=(*EXACT, *SHAPE, *REJECTS))
 class ErrorIsAString(Engine):
     """The error is a string, not an object."""
 
@@ -55,7 +55,6 @@ class ErrorIsAString(Engine):
     "v0.errors.members",
     "v0.errors.not_found_shape",
     shared=(*EXACT, *SHAPE, *REJECTS),
-    edge=True,
 )
 class ErrorsAsHtml(Engine):
     """Errors are a framework's HTML page."""
@@ -67,7 +66,7 @@ class ErrorsAsHtml(Engine):
         return answer
 
 
-@caught_by("v0.errors.members", shared=EXACT, edge=True)
+@caught_by("v0.errors.members", shared=EXACT)
 class ErrorWithoutParam(Engine):
     """The error object has no param."""
 
@@ -75,7 +74,7 @@ class ErrorWithoutParam(Engine):
         return {k: v for k, v in super().error_members(refused).items() if k != "param"}
 
 
-@caught_by("v0.errors.status", shared=(*EXACT, "v0.json.depth"), edge=True)
+@caught_by("v0.errors.status", shared=(*EXACT, "v0.json.depth"))
 class ErrorWith200(Engine):
     """A bad body is answered 200 with an error in it."""
 
@@ -85,7 +84,7 @@ class ErrorWith200(Engine):
         )
 
 
-@caught_by("v0.errors.bad_request", shared=EXACT, edge=True)
+@caught_by("v0.errors.bad_request", shared=EXACT)
 class Status422(Engine):
     """A bad body is 422, as some frameworks have it."""
 
@@ -95,7 +94,7 @@ class Status422(Engine):
         )
 
 
-@caught_by("v0.errors.not_found", shared=("v0.http.pipelining",), edge=True)
+@caught_by("v0.errors.not_found", shared=("v0.http.pipelining",))
 class EveryPathIsKnown(Engine):
     """An unknown path gets 400."""
 
@@ -103,7 +102,7 @@ class EveryPathIsKnown(Engine):
         return 400 if refused.status == 404 else refused.status
 
 
-@caught_by("v0.errors.not_found_shape", edge=True)
+@caught_by("v0.errors.not_found_shape")
 class NotFoundIsBare(Engine):
     """The 404's body is {"detail": "Not Found"}."""
 
@@ -113,7 +112,7 @@ class NotFoundIsBare(Engine):
         return answer
 
 
-@caught_by("v0.errors.method", "v0.healthz.method", edge=True)
+@caught_by("v0.errors.method", "v0.healthz.method")
 class NoAllow(Engine):
     """405 is sent without Allow."""
 
@@ -122,7 +121,7 @@ class NoAllow(Engine):
         return super().refusal(refused, request)
 
 
-@caught_by("v0.errors.method_shape", edge=True)
+@caught_by("v0.errors.method_shape")
 class MethodErrorIsBare(Engine):
     """The 405's body is {"detail": "Method Not Allowed"}."""
 
@@ -132,7 +131,7 @@ class MethodErrorIsBare(Engine):
         return answer
 
 
-@caught_by("v0.json.refused", edge=True)
+@caught_by("v0.json.refused")
 class TakesNan(Engine):
     """NaN and Infinity are read as numbers, and refused as a bad temperature."""
 
@@ -142,7 +141,7 @@ class TakesNan(Engine):
         )
 
 
-@caught_by("v0.json.refused", edge=True)
+@caught_by("v0.json.refused")
 class GuessesTheEncoding(Engine):
     """UTF-16 and a byte order mark are understood, as json.loads does with bytes."""
 
@@ -150,7 +149,7 @@ class GuessesTheEncoding(Engine):
         return body.decode(json.detect_encoding(body))
 
 
-@caught_by("v0.json.not_object", "v0.errors.status", edge=True)
+@caught_by("v0.json.not_object", "v0.errors.status")
 class ArrayTakesTheServerDown(Engine):
     """A body that is no object raises, and is answered 500."""
 
@@ -160,7 +159,7 @@ class ArrayTakesTheServerDown(Engine):
         return super().parse(body)
 
 
-@caught_by("v0.json.depth", edge=True)
+@caught_by("v0.json.depth")
 class DeepTextIsTooMuch(Engine):
     """A deep text overflows the reader, and is answered 500."""
 
@@ -170,7 +169,7 @@ class DeepTextIsTooMuch(Engine):
         return super().parse(body)
 
 
-@caught_by("v0.json.escapes", edge=True)
+@caught_by("v0.json.escapes")
 class PairsNotJoined(Engine):
     """Escapes of a surrogate pair are taken for two characters."""
 
@@ -179,7 +178,7 @@ class PairsNotJoined(Engine):
         return super().read_json(halves)
 
 
-@caught_by("v0.json.white_space", edge=True)
+@caught_by("v0.json.white_space")
 class NoWhiteSpace(Engine):
     """White space other than spaces is refused."""
 
@@ -189,7 +188,7 @@ class NoWhiteSpace(Engine):
         return super().read_json(body)
 
 
-@caught_by("v0.json.last_member", edge=True)
+@caught_by("v0.json.last_member")
 class FirstMemberWins(Engine):
     """Of two members of one name the first counts."""
 

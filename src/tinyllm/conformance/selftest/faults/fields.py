@@ -32,7 +32,7 @@ class _Takes(Engine):
         return super().parse(body)
 
 
-@caught_by("v0.fields.model", edge=True)
+@caught_by("v0.fields.model")
 class AnyModel(_Takes):
     """A model that is null is taken."""
 
@@ -42,7 +42,7 @@ class AnyModel(_Takes):
         return found is None
 
 
-@caught_by("v0.fields.prompt", edge=True)
+@caught_by("v0.fields.prompt")
 class PromptOfTokens(_Takes):
     """A prompt of token ids is taken."""
 
@@ -52,7 +52,7 @@ class PromptOfTokens(_Takes):
         return isinstance(found, list) and found != []
 
 
-@caught_by("v0.fields.max_tokens", edge=True)
+@caught_by("v0.fields.max_tokens")
 class TrueIsOne(_Takes):
     """max_tokens true is taken for 1, as Python's integers have it."""
 
@@ -62,7 +62,7 @@ class TrueIsOne(_Takes):
         return found is True
 
 
-@caught_by("v0.fields.temperature", edge=True)
+@caught_by("v0.fields.temperature")
 class TemperatureAsText(_Takes):
     """A temperature in quotes is taken for a number."""
 
@@ -72,7 +72,7 @@ class TemperatureAsText(_Takes):
         return isinstance(found, str)
 
 
-@caught_by("v0.fields.seed", edge=True)
+@caught_by("v0.fields.seed")
 class SeedOf63Bits(Engine):
     """A seed over 2^63-1 is refused."""
 
@@ -82,7 +82,7 @@ class SeedOf63Bits(Engine):
         return not large and super().valid(name, value)
 
 
-@caught_by("v0.fields.stream", shared=("v0.fields.order",), edge=True)
+@caught_by("v0.fields.stream", shared=("v0.fields.order",))
 class StreamOfOne(_Takes):
     """stream 1 is taken for a boolean."""
 
@@ -92,7 +92,7 @@ class StreamOfOne(_Takes):
         return found in (0, 1) and not isinstance(found, bool)
 
 
-@caught_by("v0.fields.order", edge=True)
+@caught_by("v0.fields.order")
 class LastFieldIsNamed(Engine):
     """Of several bad fields, the error names the last."""
 
@@ -105,7 +105,7 @@ class LastFieldIsNamed(Engine):
         return super().parse(body)
 
 
-@caught_by("v0.fields.null", edge=True)
+@caught_by("v0.fields.null")
 class NullIsAValue(Engine):
     """null for an optional field is refused."""
 
@@ -114,7 +114,7 @@ class NullIsAValue(Engine):
         return not null and super().valid(name, value)
 
 
-@caught_by("v0.fields.null_max_tokens", edge=True)
+@caught_by("v0.fields.null_max_tokens")
 class NullMaxTokens(Engine):
     """null for max_tokens is refused."""
 
@@ -138,12 +138,12 @@ class _Knows(Engine):
         return super().parse(body)
 
 
-@caught_by("v0.fields.unknown", "v0.fields.defaults", edge=True)
+@caught_by("v0.fields.unknown", "v0.fields.defaults")
 class OnlyKnownFields(_Knows):
     """Any field beyond v0's six is refused."""
 
 
-@caught_by("v0.fields.unknown", edge=True)
+@caught_by("v0.fields.unknown")
 class OnlyPublicFields(_Knows):
     """Fields that the public API does not have are refused."""
 

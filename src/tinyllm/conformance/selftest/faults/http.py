@@ -92,7 +92,7 @@ class NeedsHttp11(HttpServer):
         return super().length_of(request)
 
 
-@caught_by("v0.http.request_id", edge=True)
+@caught_by("v0.http.request_id")
 class NoRequestId(Engine):
     """X-Request-Id is not echoed in streams."""
 
@@ -100,7 +100,7 @@ class NoRequestId(Engine):
         return [] if b'"stream": true' in request.body else super().extra(request)
 
 
-@caught_by("v0.http.no_request_id", edge=True)
+@caught_by("v0.http.no_request_id")
 class AnyRequestId(Engine):
     """Any X-Request-Id is echoed."""
 
@@ -196,7 +196,7 @@ class ReadsChunks(HttpServer):
         return int(stream.take(stream.buffer.index(b"\r\n") + 2), 16)
 
 
-@caught_by("v0.http.chunked_request", shared=("v0.http.transfer_coding",), edge=True)
+@caught_by("v0.http.chunked_request", shared=("v0.http.transfer_coding",))
 class CodingIs400(Engine):
     """A transfer coding is called malformed."""
 

@@ -36,7 +36,7 @@ class _Spans(Engine):
         return changed if changed is not None else {"name": "nothing"}
 
 
-@caught_by("v0.trace.child", edge=True)
+@caught_by("v0.trace.child")
 class NoParent(_Spans):
     """The caller's span is not recorded as the parent (mutant s15)."""
 
@@ -44,7 +44,7 @@ class NoParent(_Spans):
         return {k: v for k, v in span.items() if k != "parentSpanId"}
 
 
-@caught_by(*IN_A_TRACE[:1], shared=IN_A_TRACE[1:], edge=True)
+@caught_by(*IN_A_TRACE[:1], shared=IN_A_TRACE[1:])
 class TraceDropped(Engine):
     """traceparent is not looked at."""
 
@@ -52,7 +52,7 @@ class TraceDropped(Engine):
         return None
 
 
-@caught_by("v0.trace.unsampled", edge=True)
+@caught_by("v0.trace.unsampled")
 class OnlySampled(_Spans):
     """A request whose sampled flag is 0 leaves no span."""
 
@@ -60,7 +60,7 @@ class OnlySampled(_Spans):
         return None if (request.header("traceparent") or "").endswith("-00") else span
 
 
-@caught_by("v0.trace.later_version", edge=True)
+@caught_by("v0.trace.later_version")
 class OnlyVersion00(Engine):
     """A traceparent of another version starts a new trace."""
 
@@ -69,7 +69,7 @@ class OnlyVersion00(Engine):
         return super().parent(request) if known else None
 
 
-@caught_by("v0.trace.new_root", "v0.trace.invalid_parent", edge=True)
+@caught_by("v0.trace.new_root", "v0.trace.invalid_parent")
 class ZeroParent(_Spans):
     """A new trace has a parent of zeros."""
 
@@ -77,7 +77,7 @@ class ZeroParent(_Spans):
         return {**span, "parentSpanId": span["parentSpanId"] or "0" * 16}
 
 
-@caught_by("v0.trace.invalid_parent", edge=True)
+@caught_by("v0.trace.invalid_parent")
 class MalformedParentUsed(Engine):
     """A malformed traceparent is cut at its dashes and used."""
 
@@ -86,7 +86,7 @@ class MalformedParentUsed(Engine):
         return (parts[1], parts[2]) if len(parts) > 3 else super().parent(request)
 
 
-@caught_by("v0.trace.span", edge=True)
+@caught_by("v0.trace.span")
 class TimesAreNumbers(_Spans):
     """Times are JSON numbers, which lose their last digits."""
 
@@ -94,7 +94,7 @@ class TimesAreNumbers(_Spans):
         return {**span, "endTimeUnixNano": int(span["endTimeUnixNano"])}
 
 
-@caught_by("v0.trace.span", edge=True)
+@caught_by("v0.trace.span")
 class KindIsMissing(_Spans):
     """The span's kind is not set."""
 
@@ -102,7 +102,7 @@ class KindIsMissing(_Spans):
         return {k: v for k, v in span.items() if k != "kind"}
 
 
-@caught_by("v0.trace.tracestate", edge=True)
+@caught_by("v0.trace.tracestate")
 class NoTracestate(Engine):
     """tracestate is dropped."""
 
@@ -110,7 +110,7 @@ class NoTracestate(Engine):
         return ""
 
 
-@caught_by("v0.trace.refused", edge=True)
+@caught_by("v0.trace.refused")
 class OnlyGoodRequests(_Spans):
     """Only requests that were answered 200 leave a span."""
 
@@ -118,7 +118,7 @@ class OnlyGoodRequests(_Spans):
         return span if "200" in str(span["attributes"]) else None
 
 
-@caught_by("v0.trace.abandoned", edge=True)
+@caught_by("v0.trace.abandoned")
 class AbandonedIsFine(_Spans):
     """A request whose client left is like any other."""
 
@@ -126,7 +126,7 @@ class AbandonedIsFine(_Spans):
         return {**span, "status": {}}
 
 
-@caught_by("v0.trace.slow_collector", edge=True)
+@caught_by("v0.trace.slow_collector")
 class ExportsFirst(Engine):
     """A span is posted before the answer, while the client waits."""
 
