@@ -78,7 +78,12 @@ def calls() -> Section:
     """What each step of a span costs."""
     record, encoder = a_record(), SpanEncoder()
     exporter = SpanExporter(
-        ExportConfig("http://127.0.0.1:9/", max_queue_size=ROUNDS * CALLS, max_batch_size=10**9)
+        ExportConfig(
+            "http://127.0.0.1:9/",
+            max_queue_size=ROUNDS * CALLS,
+            max_batch_size=10**9,  # offered, never sent
+            schedule_delay=600,
+        )
     )
     steps: dict[str, Callable[[], object]] = {
         "parent_from_headers, per request": lambda: parent_from_headers([TRACEPARENT]),
