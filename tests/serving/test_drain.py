@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import errno
+
 import pytest
 
 from support.memory import Port
 from support.wire import get, post
 from tinyllm.serving.connection import LINGER_SECONDS
+from tinyllm.serving.transport import ACCEPTS_PER_TURN
 
 KEPT = get("/healthz", "Connection: keep-alive")
 GREEDY = {"model": "m", "prompt": "a", "temperature": 0}
@@ -82,7 +85,22 @@ def test_a_new_connection_must_hurry_with_its_request(port: Port) -> None:
     assert slow.ended
 
 
-def test_what_waits_to_be_accepted_is_not(port: Port) -> None:
+@pytest.mark.parametrize("count", [0, 1, ACCEPTS_PER_TURN, 3 * ACCEPTS_PER_TURN])
+def test_those_who_wait_to_be_accepted_are_still_served(port: Port, count: int) -> None:
+    clients = [port.connect_quietly() for _ in range(count)]
+    for client in clients:
+        client.send_quietly(KEPT)
     port.edge.stop_accepting()
+    port.loop.run()
+    assert all(client.reply.status == 200 for client in clients)
+    assert all(client.closed for client in clients)
     assert port.listener.closed
+    assert port.loop.watched == 0
+
+
+def test_stopping_while_accepting_pauses_leaves_nothing_due(port: Port) -> None:
+    port.listener.accept_error = OSError(errno.EMFILE, "out of descriptors")
+    port.loop.run()
+    port.edge.stop_accepting()
+    port.loop.advance(1)
     assert port.loop.watched == 0

@@ -24,6 +24,7 @@ HIGH_WATER: Final = 64 * 1024  # bytes unsent above which the protocol is asked 
 LOW_WATER: Final = 16 * 1024  # and below which to go on
 
 ACCEPTS_PER_TURN: Final = 32  # then other sockets, and other workers, get their turn
+LAST_TURNS: Final = 64  # of accepting before the end: about what a listener's queue holds
 ACCEPT_PAUSE: Final = 0.2  # seconds without accepting when the kernel could not give us one
 
 # Every call is made without waiting; the flag saves the call that would make the socket so.
@@ -262,18 +263,25 @@ class Acceptor:
         # Accepted sockets inherit it, which saves a call each (tcp(7)).
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._resume: asyncio.TimerHandle | None = None
-        loop.add_reader(listener, self._on_readable)
+        loop.add_reader(listener, self._accept)
 
     def close(self) -> None:
-        """Stop accepting and close the listening socket."""
+        """Accept those who are waiting already, and then nobody: close the listening socket.
+
+        The kernel would reset them, for whom it has accepted on our behalf.
+        """
+        if self._listener.fileno() < 0:
+            return
+        for _ in range(LAST_TURNS):
+            if self._resume is not None or self._accept() < ACCEPTS_PER_TURN:
+                break
         if self._resume is not None:
             self._resume.cancel()
-        if self._listener.fileno() >= 0:
-            self._loop.remove_reader(self._listener)
-            self._listener.close()
+        self._loop.remove_reader(self._listener)
+        self._listener.close()
 
-    def _on_readable(self) -> None:
-        """Accept a few; they are read after all of them have been accepted."""
+    def _accept(self) -> int:
+        """Accept a few and return how many; they are read when all of them have been accepted."""
         accepted = []
         for _ in range(ACCEPTS_PER_TURN):
             try:
@@ -285,6 +293,7 @@ class Acceptor:
                 break
         for connected, peer in accepted:
             SocketTransport(self._loop, connected, peer, self._make_protocol()).begin()
+        return len(accepted)
 
     def _pause(self, error: OSError) -> None:
         """Wait for connections to end, say: until then the kernel would wake us for nothing."""
@@ -294,4 +303,4 @@ class Acceptor:
 
     def _go_on(self) -> None:
         self._resume = None
-        self._loop.add_reader(self._listener, self._on_readable)
+        self._loop.add_reader(self._listener, self._accept)
