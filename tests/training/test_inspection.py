@@ -146,13 +146,23 @@ def test_a_reader_that_has_enough_is_no_error_message(model_dir: Path) -> None:
         assert run.wait() == 1
 
 
-def test_a_path_that_is_no_text_can_be_printed(model_dir: Path) -> None:
-    odd = Path(os.fsdecode(os.fsencode(model_dir) + b"-\xff"))
+def test_a_path_that_is_no_text_can_be_printed(
+    model_dir: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    odd = Path(os.fsdecode(os.fsencode(model_dir) + b"-\xff\n$\xc3\xa9$"))
     model_dir.rename(odd)
-    command = [sys.executable, "-X", "utf8", "-m", "tinyllm", "inspect", str(odd)]
-    environment = {**os.environ, "PYTHONIOENCODING": "utf-8:strict"}
+    lines = inspect(capsys, odd, "--plot", odd / "plot.png")
+    assert lines[0] == f"{model_dir}-\\udcff\\n$\xe9$/model.safetensors: 262,272 bytes"
+    assert (odd / "plot.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_terminal_without_the_characters_gets_escapes(model_dir: Path) -> None:
+    odd = model_dir.with_name("modèle")
+    model_dir.rename(odd)
+    command = [sys.executable, "-m", "tinyllm", "inspect", str(odd)]
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii:strict"}
     run = subprocess.run(command, capture_output=True, env=environment, check=True)
-    assert run.stdout.startswith(os.fsencode(model_dir) + rb"-\udcff/model.safetensors: ")
+    assert run.stdout.startswith(f"{model_dir.parent}/mod\\xe8le/model.safetensors: ".encode())
 
 
 @pytest.mark.parametrize(

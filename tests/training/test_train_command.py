@@ -163,6 +163,11 @@ def empty_folder(folder: Path) -> Path:
             id="one byte",
         ),
         pytest.param(lambda f: f / "gone", "{}: No such file or directory", id="missing"),
+        pytest.param(
+            lambda f: f"{f}/two\nlines\udcff",
+            "{}: No such file or directory",
+            id="a name of two lines",
+        ),
         pytest.param(empty_folder, "{}: the folder holds no files", id="folder without files"),
         pytest.param(
             written("text.gz", gzip.compress(TEXT)[:-9]),
@@ -177,9 +182,10 @@ def test_bad_data_is_one_line_and_exit_1(
     tmp_path: Path, make: Callable[[Path], Path], line: str
 ) -> None:
     path = make(tmp_path)
+    shown = str(path).replace("\n", r"\n").replace("\udcff", r"\udcff")
     run = train("--data", path, "--out", tmp_path / "model")
     assert run.returncode == 1
-    assert run.stderr == f"tinyllm train: {line.format(path)}\n"
+    assert run.stderr == f"tinyllm train: {line.format(shown)}\n"
     assert run.stdout == ""
     assert not [entry for entry in tmp_path.iterdir() if entry.is_dir() and entry != path]
 

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from tinyllm.training.errors import TrainingError, explain
+from tinyllm.training.errors import TrainingError, explain, one_line
 from tinyllm.training.options import (
     DEFAULT_HOLDOUT,
     DEFAULT_SMOOTHING,
@@ -73,7 +73,7 @@ def run_train(args: argparse.Namespace) -> int:
         from tinyllm.training.trainer import train_model
 
         report = train_model(args.out, options, progress)
-        return report.to_json() if args.json else f"{report.to_text()}\nWrote {args.out}"
+        return report.to_json() if args.json else f"{report.to_text()}\nWrote {one_line(args.out)}"
 
     return _print_result("train", train)
 
@@ -107,7 +107,7 @@ def run_inspect(args: argparse.Namespace) -> int:
         if args.plot is not None:
             from tinyllm.training.plot import plot_matrix
 
-            title = f"How likely is the next byte?  ({args.model_dir})"
+            title = f"How likely is the next byte?  ({one_line(args.model_dir)})"
             plot_matrix(inspection.rows, title, args.plot)
         if args.byte is not None:
             return inspection.after(args.byte, args.top)
@@ -121,7 +121,7 @@ def _print_result(command: str, work: Callable[[], str]) -> int:
     try:
         _print(work())
     except TrainingError as error:
-        print(f"tinyllm {command}: {error}", file=sys.stderr)
+        print(f"tinyllm {command}: {one_line(str(error))}", file=sys.stderr)
         return 1
     except BrokenPipeError:
         return 1  # whoever read the output had enough of it
@@ -150,7 +150,7 @@ def _print(text: str) -> None:
 
 
 def _printable(text: str, encoding: str) -> str:
-    """Return text that can be written; a path may hold bytes that are no characters."""
+    """Return text that can be written where not every character can."""
     return text.encode(encoding, "backslashreplace").decode(encoding)
 
 

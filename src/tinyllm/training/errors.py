@@ -15,3 +15,8 @@ def explain(error: OSError, subject: str = "") -> str:
     name = os.fsdecode(error.filename) if named else subject
     reason = error.strerror or str(error)
     return f"{name}: {reason}" if name else reason
+
+
+def one_line(text: str) -> str:
+    """Return text with what is no printable character escaped; a path may hold any byte but NUL."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)

@@ -17,7 +17,7 @@ from tinyllm.model.bigram import VOCAB_SIZE, Bigram
 from tinyllm.model.errors import CheckpointError
 from tinyllm.model.safetensors import read_index
 from tinyllm.model.source import FileSource
-from tinyllm.training.errors import TrainingError
+from tinyllm.training.errors import TrainingError, one_line
 from tinyllm.training.staging import WEIGHT_FILE
 
 Row = npt.NDArray[np.float64]  # [256]: probabilities, all NaN when no logit can be used
@@ -39,9 +39,9 @@ class Inspection:
 
     def summary(self) -> str:
         """Return what is in the file and a table with a line for each row that is not uniform."""
-        lines = [f"{self._dir / WEIGHT_FILE}: {self._file_bytes:,} bytes"]
+        lines = [f"{one_line(str(self._dir / WEIGHT_FILE))}: {self._file_bytes:,} bytes"]
         for name, value in self._index.metadata.items():
-            lines.append(f"  {name}: {value}")
+            lines.append(one_line(f"  {name}: {value}"))
         for tensor in self._index.tensors.values():
             lines.append(f"  {tensor.name}: {tensor.dtype} {list(tensor.shape)}")
         return "\n".join([*lines, "", *self._table()])

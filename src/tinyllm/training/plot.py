@@ -68,7 +68,9 @@ def draw_matrix(rows: npt.NDArray[np.float64], title: str) -> Figure:
     )
     axes.set_facecolor(GREY)
     _mark_axes(axes)
-    figure.suptitle(title, x=(1.15 + side / 2) / width, y=1 - 0.2 / height, fontsize=11)
+    figure.suptitle(
+        title, x=(1.15 + side / 2) / width, y=1 - 0.2 / height, fontsize=11, parse_math=False
+    )
     bar = figure.add_axes(((1.15 + side + 0.55) / width, 1.0 / height, 0.2 / width, side / height))
     figure.colorbar(image, cax=bar, extend="min", extendfrac=0.02, label="probability")
     if is_uniform.any():

@@ -71,15 +71,23 @@ def _walk(folder: str, skip: str | None) -> Iterator[str]:
 
     A stack and not recursion: a path may have more levels than Python has frames.
     """
-    stack = [folder]
+    stack = [_entries(folder, skip)]
     while stack:
-        path = stack.pop()
-        if os.path.isdir(path) and (path == folder or not os.path.islink(path)):
-            if skip is None or os.path.realpath(path) != skip:
-                names = sorted(os.listdir(path), key=os.fsencode, reverse=True)
-                stack.extend(os.path.join(path, name) for name in names)
+        path = next(stack[-1], None)
+        if path is None:
+            stack.pop()
         elif os.path.isfile(path):
             yield path
+        elif os.path.isdir(path) and not os.path.islink(path):
+            stack.append(_entries(path, skip))
+
+
+def _entries(folder: str, skip: str | None) -> Iterator[str]:
+    """Return the paths in a folder sorted by name, none if it is the one to skip."""
+    if os.path.realpath(folder) == skip:
+        return iter(())
+    names = sorted(os.listdir(folder), key=os.fsencode)
+    return (os.path.join(folder, name) for name in names)
 
 
 def _file(path: str) -> Source:
