@@ -32,6 +32,7 @@ REASONS = {
     408: "Request Timeout",
     411: "Length Required",
     413: "Content Too Large",
+    422: "Unprocessable Content",
     431: "Request Header Fields Too Large",
     500: "Internal Server Error",
     501: "Not Implemented",
@@ -49,6 +50,10 @@ class Refused(Exception):
         self.message = message
         self.param = param
         self.allow = allow
+
+
+class Malformed(Refused):
+    """The head is no HTTP."""
 
 
 @dataclass(slots=True)
@@ -148,7 +153,7 @@ class HttpServer:
             request = parse_head(head, self.lenient)
             length = self.length_of(request)
         except BrokenHead as error:
-            raise Refused(400, f"malformed request: {error}") from None
+            raise Malformed(400, f"malformed request: {error}") from None
         both_let_pass = length is not None and "length_and_coding" in self.lenient
         if request.header("transfer-encoding") is not None and not both_let_pass:
             raise Refused(self.TRANSFER_CODING, "transfer codings are not understood")

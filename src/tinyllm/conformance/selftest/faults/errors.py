@@ -11,7 +11,7 @@ from tinyllm.conformance.selftest.engine import Engine, Job
 from tinyllm.conformance.selftest.fault import caught_by
 from tinyllm.conformance.selftest.faults.rejects import RULES
 from tinyllm.conformance.selftest.heads import Request
-from tinyllm.conformance.selftest.httpd import Answer, Refused
+from tinyllm.conformance.selftest.httpd import Answer, Malformed, Refused
 
 # What expects an error of the exact v0 shape, and so fails with each fault of that shape.
 EXACT = (
@@ -39,6 +39,11 @@ SHAPE = (
 )
 # What expects 400 in the error's shape for a broken head.
 REJECTS = tuple(f"v0.reject.{name}" for name, _ in RULES)
+
+
+def _of_the_body(refused: Refused) -> bool:
+    """Whether an error is about what the body says, not about the head."""
+    return refused.status == 400 and not isinstance(refused, Malformed)
 
 
 @caught_by("v0.errors.shape", "v0.errors.members", shared=(*EXACT, *SHAPE, *REJECTS))
@@ -79,9 +84,7 @@ class ErrorWith200(Engine):
     """A bad body is answered 200 with an error in it."""
 
     def error_status(self, refused: Refused) -> int:
-        return (
-            200 if refused.status == 400 and "malformed" not in refused.message else refused.status
-        )
+        return 200 if _of_the_body(refused) else refused.status
 
 
 @caught_by("v0.errors.bad_request", shared=EXACT)
@@ -89,9 +92,7 @@ class Status422(Engine):
     """A bad body is 422, as some frameworks have it."""
 
     def error_status(self, refused: Refused) -> int:
-        return (
-            413 if refused.status == 400 and "malformed" not in refused.message else refused.status
-        )
+        return 422 if _of_the_body(refused) else refused.status
 
 
 @caught_by("v0.errors.not_found", shared=("v0.http.pipelining",))
