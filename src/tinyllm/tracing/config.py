@@ -72,7 +72,7 @@ class ExportConfig:
             return None
         _check_protocol(env)
         queue_size = env.count(cls.max_queue_size, "OTEL_BSP_MAX_QUEUE_SIZE")
-        return cls(
+        config = cls(
             endpoint,
             _headers(env),
             timeout=_timeout(env, cls.timeout, *_exporter_names("TIMEOUT")),
@@ -89,6 +89,7 @@ class ExportConfig:
             ),
             export_timeout=_timeout(env, cls.export_timeout, "OTEL_BSP_EXPORT_TIMEOUT"),
         )
+        return config if _certificates_can_be_used(config) else None
 
 
 def traces_url(base: str) -> str:
@@ -153,6 +154,20 @@ def _check_protocol(env: Environment) -> None:
     log.warning("%s=%s: spans are sent as http/json all the same", *found)
     if found[1].lower() == "grpc":
         log.warning("an OTLP/gRPC port (4317) does not take them; the OTLP/HTTP port is 4318")
+
+
+def _certificates_can_be_used(config: ExportConfig) -> bool:
+    if not config.endpoint.lower().startswith("https:"):
+        return True
+    from tinyllm.tracing.transport import tls_context  # and ssl, which http does not need
+
+    try:
+        tls_context(config)
+    except OSError as problem:  # ssl.SSLError is one
+        names = "OTEL_EXPORTER_OTLP_CERTIFICATE, _CLIENT_CERTIFICATE and _CLIENT_KEY"
+        log.warning("%s cannot be used (%s): no spans are exported", names, problem)
+        return False
+    return True
 
 
 def _headers(env: Environment) -> dict[str, str]:

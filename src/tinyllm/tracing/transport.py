@@ -75,7 +75,7 @@ class Collector:
         host = url.hostname or ""
         self._socket: _TimedSocket  # what `_connection.sock` is while it is open
         self._connection = (
-            http.client.HTTPSConnection(host, url.port, context=_tls_context(config))
+            http.client.HTTPSConnection(host, url.port, context=tls_context(config))
             if url.scheme == "https"
             else http.client.HTTPConnection(host, url.port)
         )
@@ -177,7 +177,8 @@ class _TimedReader(io.RawIOBase):
         super().close()
 
 
-def _tls_context(config: ExportConfig) -> ssl.SSLContext:
+def tls_context(config: ExportConfig) -> ssl.SSLContext:
+    """Return what https trusts and shows; raise OSError if a certificate cannot be used."""
     context = ssl.create_default_context(cafile=config.certificate)
     if config.client_certificate is not None:
         context.load_cert_chain(config.client_certificate, config.client_key)
