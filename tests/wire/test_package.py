@@ -11,10 +11,10 @@ from types import ModuleType
 import pytest
 
 import tinyllm.wire
-from tinyllm.wire import errors, jsontext, parser, request, response, sse
+from tinyllm.wire import errors, jsontext, message, request, response, sse
 
 FILES = sorted(Path(tinyllm.wire.__file__).parent.glob("*.py"))
-PUBLIC_MODULES = [errors, jsontext, parser, request, response, sse]
+PUBLIC_MODULES = [errors, jsontext, message, request, response, sse]
 # For the layers of this package, not for its users.
 INTERNAL = {"FieldIndex", "Fields", "MAX_DEPTH", "MAX_EVENT_BYTES", "ExtraFields"}
 INTERNAL |= {"index_fields", "write_all"}

@@ -1,6 +1,6 @@
 """HTTP/1.1, JSON and Server-Sent Events as bytes and values; no sockets, no event loop.
 
-    errors, grammar <- buffer, request <- head <- parser    bytes to a Request, or the broken rule
+    errors, grammar <- buffer, message <- head <- request   bytes to a Request, or the broken rule
             grammar <- response                             a response to bytes
                        jsontext                             JSON text to values and back
                        sse                                  payloads to a stream of events and back
@@ -32,7 +32,8 @@ from tinyllm.wire.errors import (
     TransferCodingUnsupported,
 )
 from tinyllm.wire.jsontext import Json, JsonError, dump_json, json_string, parse_json
-from tinyllm.wire.parser import (
+from tinyllm.wire.message import Request
+from tinyllm.wire.request import (
     CONTINUE,
     MAX_BODY_BYTES,
     MAX_HEAD_BYTES,
@@ -41,7 +42,6 @@ from tinyllm.wire.parser import (
     RequestParser,
     read_request,
 )
-from tinyllm.wire.request import Request
 from tinyllm.wire.response import (
     REASON_PHRASES,
     ByteWriter,

@@ -26,7 +26,7 @@ from tinyllm.wire.grammar import (
     is_host,
     is_target,
 )
-from tinyllm.wire.request import FieldIndex, Fields, Request, index_fields
+from tinyllm.wire.message import FieldIndex, Fields, Request, index_fields
 
 _SLASH = 0x2F
 _MAX_DIGITS = 18  # of a length; a cut after one more leaves it far over any cap, and int() quick

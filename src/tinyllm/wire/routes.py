@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 
 from tinyllm.wire.errors import BadRequest, HttpError
 from tinyllm.wire.jsontext import JsonError, dump_json, parse_json
-from tinyllm.wire.request import Request
+from tinyllm.wire.message import Request
 
 MAX_EVENTS, MAX_DELAY_MS = 1000, 5000
 

@@ -12,8 +12,8 @@ from typing import NamedTuple, Protocol
 
 from tinyllm.wire.errors import ClientGone, HttpError, RequestTimeout
 from tinyllm.wire.jsontext import dump_json
-from tinyllm.wire.parser import CONTINUE, ByteReader, read_request
-from tinyllm.wire.request import Request
+from tinyllm.wire.message import Request
+from tinyllm.wire.request import CONTINUE, ByteReader, read_request
 from tinyllm.wire.response import ByteWriter, write_all, write_response, write_sse_head
 from tinyllm.wire.routes import MethodNotAllowed, find_route
 from tinyllm.wire.sse import sse_event
