@@ -59,7 +59,7 @@ def path(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("change", "problem"), CHANGES, ids=lambda row: getattr(row, "__name__", "")
+    ("change", "problem"), CHANGES, ids=["shrunk", "grown", "replaced", "touched", "gone"]
 )
 def test_file_that_changes_is_an_error(
     path: Path, change: Callable[[Path], None], problem: str
