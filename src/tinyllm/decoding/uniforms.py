@@ -67,10 +67,13 @@ class SeedPool:
         self._prepared = True
 
     def random_seed(self) -> int:
-        """Return a random u64. Once prepared, its first uniforms are made already."""
+        """Return a random seed. Once prepared, its first uniforms are made already.
+
+        It is below 2^63, since a span's attributes carry int64 at most.
+        """
         if not self._seeds:
             words = memoryview(os.urandom(8 * SEEDS_AT_ONCE)).cast("Q")
-            self._seeds = words.tolist()
+            self._seeds = [word >> 1 for word in words]
             if self._prepared:
                 self._made = first_uniforms(self._seeds, FIRST_COUNT)
         return self._seeds.pop()

@@ -84,9 +84,10 @@ class Server:
         """Return the caller's place in its trace, if anyone will hear of it."""
         if self.exporter is None:
             return None
-        return parent_from_headers(
-            request.header_values("traceparent"), request.header_values("tracestate")
-        )
+        parents = request.header_values("traceparent")
+        if not parents:
+            return None
+        return parent_from_headers(parents, request.header_values("tracestate"))
 
     def finished(self, exchange: Exchange) -> None:
         """Tell the log and the trace of an exchange that is over."""
