@@ -14,6 +14,8 @@ from conformance.servers import says_nothing, scripted, sends
 from tinyllm.__main__ import main
 from tinyllm.conformance.cli import UsageError, parse_url
 from tinyllm.conformance.client import Address
+from tinyllm.conformance.record import Recorder
+from tinyllm.conformance.runner import Result
 from tinyllm.conformance.selftest.faults.wire import HealthWithSpace
 from tinyllm.conformance.selftest.wire import Wire
 
@@ -202,3 +204,20 @@ def test_a_base_url_may_end_in_v1_as_official_clients_have_it(
 ) -> None:
     assert conform(WIRE, "--base-url", f"{good}/v1/", "--case", "wire.health.bytes") == 0
     assert f"wire at {good}, profile" in capsys.readouterr().out
+
+
+def test_a_run_that_is_interrupted_reports_what_it_has(
+    good: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(self: Recorder, result: Result) -> None:
+        if result.case.id == "wire.echo.escapes":
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(Recorder, "keep", interrupt)
+    arguments = ("--case", "wire.echo.*", "--record", "unused")
+    monkeypatch.setattr(Recorder, "__init__", lambda self, directory: None)
+    assert conform(WIRE, "--base-url", good, *arguments) == 3
+    out = capsys.readouterr().out
+    assert "✓ wire.echo.text\n" in out
+    assert "1 held, 0 broken, 0 skipped" in out
+    assert out.endswith("stopped: interrupted\n")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Callable
 
 import pytest
@@ -11,7 +12,7 @@ from tinyllm.conformance import case as registry
 from tinyllm.conformance.case import Case, Level, Profile, Suite, all_cases, select
 from tinyllm.conformance.client import Address
 from tinyllm.conformance.evidence import CaseSkipped, CheckFailed
-from tinyllm.conformance.runner import Outcome, Unreachable, run_case, run_cases
+from tinyllm.conformance.runner import LATE_IN_A_ROW, Outcome, Unreachable, run_case, run_cases
 from tinyllm.conformance.session import OMIT, Session
 
 SOMEWHERE = Address("127.0.0.1", 8000, "/api")
@@ -126,3 +127,19 @@ def test_a_run_goes_on_when_the_server_only_refuses() -> None:
         cases = select(Suite.WIRE, Profile.TINYLLM, ["wire.echo.*"])
         results = list(run_cases(cases, settings(address, suite=Suite.WIRE)))
     assert [result.outcome for result in results] == [Outcome.BROKEN] * len(cases)
+
+
+def test_a_run_stops_when_the_server_is_late_again_and_again() -> None:
+    def half(peer: socket.socket) -> None:
+        peer.recv(65536)
+        peer.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf")
+        while peer.recv(65536):
+            pass
+
+    with scripted(half) as address:
+        cases = select(Suite.WIRE, Profile.TINYLLM, ["wire.echo.*", "wire.reject.*"])
+        results = run_cases(cases, settings(address, suite=Suite.WIRE, timeout=0.02))
+        late = [next(results) for _ in range(LATE_IN_A_ROW)]
+        assert all(result.timed_out for result in late)
+        with pytest.raises(Unreachable, match=r"5 cases in a row took too long, the last wire\."):
+            next(results)

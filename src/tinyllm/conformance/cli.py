@@ -186,12 +186,14 @@ def _grade(
     stopped = None
     try:
         for result in run_cases(cases, settings, report.started):
-            results.append(result)
-            report.finished(result)
             if recorder is not None:
                 recorder.keep(result)
+            results.append(result.slim())
+            report.finished(results[-1])
     except Unreachable as error:
         stopped = str(error)
+    except KeyboardInterrupt:
+        stopped = "interrupted"
     report.end(results, stopped)
     if any(result.fails for result in results):
         return BROKEN

@@ -7,6 +7,7 @@ batches, after the answers, so a case asks for the span it wants and waits for i
 from __future__ import annotations
 
 import json
+import re
 import threading
 import time
 from collections.abc import Callable
@@ -28,15 +29,11 @@ class Post:
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """One span, and the resource it was exported under."""
+    """One span; attributes are by key, each an AnyValue object such as {"intValue": "200"}."""
 
     fields: dict[str, Any]
-    resource: dict[str, Any]
-
-    @property
-    def attributes(self) -> dict[str, Any]:
-        """The attributes by key, each an AnyValue object such as {"intValue": "200"}."""
-        return _by_key(self.fields)
+    attributes: dict[str, Any]
+    resource: dict[str, Any]  # the attributes of the resource it was exported under
 
 
 class Collector:
@@ -90,8 +87,9 @@ class Collector:
             timeout = 30
 
             def do_POST(self) -> None:
-                length = min(int(self.headers.get("Content-Length") or 0), MAX_BODY_BYTES)
-                body = self.rfile.read(length)
+                announced = self.headers.get("Content-Length") or ""
+                length = int(announced) if re.fullmatch("[0-9]{1,9}", announced) else 0
+                body = self.rfile.read(min(length, MAX_BODY_BYTES))
                 if collector.delay.is_set():
                     time.sleep(0.5)
                 collector._receive(Post(self.path, self.headers.get("Content-Type", ""), body))
@@ -111,12 +109,12 @@ def _spans(body: bytes) -> list[Span]:
     try:
         resources = json.loads(body)["resourceSpans"]
         return [
-            Span(span, _by_key(resource.get("resource", {})))
+            Span(dict(span), _by_key(span), _by_key(resource.get("resource", {})))
             for resource in resources
             for scope in resource["scopeSpans"]
             for span in scope["spans"]
         ]
-    except (ValueError, KeyError, TypeError, AttributeError):
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return []
 
 

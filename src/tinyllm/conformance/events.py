@@ -61,15 +61,18 @@ class EventStream:
         self.comments = 0
         self._next = Event()
         self._scanned = 0  # offset in the body up to which lines were taken
+        self._searched = 0  # and up to which no line's end was found
 
     def update(self) -> None:
         """Take the lines that have become whole in the response's body."""
         body = self.response.body
-        while found := LINE_END.search(body, self._scanned):
+        while found := LINE_END.search(body, max(self._scanned, self._searched)):
             if found.group() == b"\r" and found.end() == len(body):
+                self._searched = found.start()
                 return  # its LF may still come
             self._line(bytes(body[self._scanned : found.start()]), self._scanned, found.end())
             self._scanned = found.end()
+        self._searched = len(body)
 
     @property
     def rest(self) -> Mark | None:

@@ -27,6 +27,7 @@ class Exchange:
     writes: list[tuple[int, float]] = field(default_factory=list)
     reads: list[tuple[int, float]] = field(default_factory=list)
     end: str = "open"  # how it ended: closed by the server, reset, closed by the runner, ...
+    dropped: int = 0  # bytes that came before `received` and were not kept
 
     def arrival(self, offset: int) -> float:
         """Return when the byte at this offset of `received` had been read."""

@@ -1,21 +1,25 @@
 """Run cases one after the other against one server, and say how each ended.
 
 The order is the list's; one case runs at a time, so that a server under test is never pushed
-harder than a case says. When a server stops answering altogether, the rest is not run: waiting
-for each time-out would only take long to say the same.
+harder than a case says. When a server stops answering altogether, or is late again and again, the
+rest is not run: waiting for each time-out would only take long to say the same.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
+from typing import Final
 
 from tinyllm.conformance.case import Case, Level
 from tinyllm.conformance.client import Connection
 from tinyllm.conformance.evidence import CaseSkipped, CheckFailed, Exchange, Mark, NoAnswer
 from tinyllm.conformance.session import Session, Settings
+
+KEPT_BYTES: Final = 128 * 1024  # of what came, on each side of the mark, and of what was sent
+LATE_IN_A_ROW: Final = 5  # cases that end by their deadline, after which the run is given up
 
 
 class Outcome(Enum):
@@ -50,6 +54,29 @@ class Result:
             return self.mark.exchange
         return self.exchanges[-1] if self.exchanges else None
 
+    @property
+    def timed_out(self) -> bool:
+        """Whether it is broken because the server took too long."""
+        late = self.exchange is not None and self.exchange.end == "timed out"
+        return self.outcome is Outcome.BROKEN and late
+
+    def slim(self) -> Result:
+        """Return the result with no more bytes than a report shows, to be kept for long."""
+        whole = self.exchange
+        if self.outcome is not Outcome.BROKEN or whole is None:
+            return replace(self, mark=None, exchanges=())
+        start = max(0, (self.mark.start if self.mark else 0) - KEPT_BYTES)
+        part = replace(
+            whole,
+            sent=whole.sent[:KEPT_BYTES],
+            received=whole.received[start : start + 2 * KEPT_BYTES],
+            dropped=start,
+        )
+        if self.mark is None:
+            return replace(self, exchanges=(part,))
+        end = min(self.mark.end - start, len(part.received))
+        return replace(self, mark=part.mark(self.mark.start - start, end), exchanges=(part,))
+
 
 class Unreachable(Exception):
     """No server answers there."""
@@ -68,10 +95,14 @@ def run_cases(
 ) -> Iterator[Result]:
     """Run the cases and yield each result. Raises Unreachable when the server is gone for good."""
     shared: dict[str, object] = {}
+    late = 0
     for case in cases:
         started(case)
         result = run_case(case, settings, shared)
         yield result
+        late = late + 1 if result.timed_out else 0
+        if late == LATE_IN_A_ROW:
+            raise Unreachable(f"{late} cases in a row took too long, the last {case.id}")
         if result.outcome is Outcome.BROKEN and not _heard(result):
             _check_alive(settings, case)
 

@@ -30,11 +30,12 @@ def read_json(data: bytes) -> object:
         raise JsonBroken(f"not UTF-8 ({error.reason})", error.start) from None
     try:
         value = json.loads(text, parse_constant=_no_constant, object_pairs_hook=_unique)
+        half_a_pair = has_lone_surrogate(value)
     except json.JSONDecodeError as error:
         raise JsonBroken(error.msg, len(text[: error.pos].encode())) from None
-    except (_Rule, RecursionError) as error:
+    except (ValueError, RecursionError) as error:  # a rule below, too many digits, too deep
         raise JsonBroken(str(error), 0) from None
-    if has_lone_surrogate(value):
+    if half_a_pair:
         raise JsonBroken("half of a surrogate pair: not a character", data.find(b"\\u"))
     return value
 
@@ -48,16 +49,12 @@ def has_lone_surrogate(value: object) -> bool:
     return isinstance(value, list) and any(map(has_lone_surrogate, value))
 
 
-class _Rule(ValueError):
-    """A rule that the standard library's reader lets pass."""
-
-
 def _no_constant(name: str) -> NoReturn:
-    raise _Rule(f"{name} is not JSON")
+    raise ValueError(f"{name} is not JSON")
 
 
 def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
     members = dict(pairs)
     if len(members) != len(pairs):
-        raise _Rule("an object has two members of one name")
+        raise ValueError("an object has two members of one name")
     return members

@@ -53,8 +53,13 @@ class Asked:
 
     def began_then(self, span: Span) -> bool:
         """Whether the span began while this request was under way."""
-        start = int(span.fields.get("startTimeUnixNano", 0))
+        start = nanoseconds(span.fields.get("startTimeUnixNano"))
         return self.begun - SLACK_NANOS <= start <= self.ended + SLACK_NANOS
+
+
+def nanoseconds(value: object) -> int:
+    """Return a time as OTLP's JSON writes it, -1 for anything else."""
+    return int(str(value)) if re.fullmatch("[0-9]{1,20}", str(value)) else -1
 
 
 def _collector(session: Session) -> Collector:
@@ -235,7 +240,7 @@ def span_fields(session: Session) -> None:
     check(fields.get("kind") == 2, f"kind {fields.get('kind')!r}, not 2 (SERVER)", where)
     start, end = fields.get("startTimeUnixNano"), fields.get("endTimeUnixNano")
     check(isinstance(start, str) and isinstance(end, str), "times are no strings", where)
-    inside = asked.began_then(span) and int(str(start)) <= int(str(end))
+    inside = asked.began_then(span) and nanoseconds(start) <= nanoseconds(end)
     check(inside, f"from {start} to {end}, asked from {asked.begun} to {asked.ended}", where)
     status = span.attributes.get("http.response.status_code")
     check(status == {"intValue": "200"}, f"http.response.status_code {status}", where)

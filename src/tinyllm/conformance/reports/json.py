@@ -69,7 +69,9 @@ def _case(result: Result) -> dict[str, Any]:
         start = max(0, (result.mark.start if result.mark else 0) - BYTES_KEPT // 2)
         found["sent"] = escaped(bytes(exchange.sent[:BYTES_KEPT]))
         found["received"] = escaped(bytes(exchange.received[start : start + BYTES_KEPT]))
-        found["received_from"] = start
-        found["mark"] = [result.mark.start, result.mark.end] if result.mark else None
+        first = exchange.dropped
+        found["received_from"] = first + start
+        mark = result.mark
+        found["mark"] = [first + mark.start, first + mark.end] if mark is not None else None
         found["end"] = exchange.end
     return found

@@ -82,7 +82,10 @@ class TextReport:
     def _exchange(self, exchange: Exchange, result: Result) -> None:
         mark = (result.mark.start, result.mark.end) if result.mark is not None else None
         self._bytes("sent", show_bytes(bytes(exchange.sent)))
-        self._bytes("got", show_bytes(bytes(exchange.received), mark))
+        if exchange.dropped:
+            self._line(f"  got    ... {exchange.dropped} bytes not shown ...")
+        name = "" if exchange.dropped else "got"
+        self._bytes(name, show_bytes(bytes(exchange.received), mark))
         self._line(f"  {'end':<6} {exchange.end}")
 
     def _bytes(self, name: str, lines: list[str]) -> None:
