@@ -157,3 +157,18 @@ def test_serve_trains_a_default_model_once(tmp_path: Path, trained: Path) -> Non
     _, second = serve_default(tmp_path)
     assert second == ""
     assert weights.stat().st_mtime_ns == written
+
+
+def test_a_cache_folder_that_cannot_be_written_is_one_line_and_1(tmp_path: Path) -> None:
+    (tmp_path / "cache").write_text("not a folder")
+    done = subprocess.run(
+        [BIN / "tinyllm", "serve", "--port", "0", "--health-port", "0"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "XDG_CACHE_HOME": str(tmp_path / "cache")},
+    )
+    *_, last = done.stderr.splitlines()
+    assert done.returncode == 1
+    assert last.startswith("tl-serve: cannot write a model: ")
+    assert "Traceback" not in done.stderr

@@ -238,14 +238,20 @@ def _in_url(listener: socket.socket) -> tuple[str, int]:
 
 
 def default_model_dir() -> Path:
-    """Return the folder of the default model, training it there the first time."""
-    from tinyllm.training import train_default_model
+    """Return the folder of the default model, training it there the first time.
+
+    Raises OSError when it cannot be written.
+    """
+    from tinyllm.training import TrainingError, train_default_model
 
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     model_dir = cache / "tinyllm" / "bigram"
     if not (model_dir / "model.safetensors").exists():
         print(f"training the default model into {model_dir}", file=sys.stderr)
-        train_default_model(model_dir)
+        try:
+            train_default_model(model_dir)
+        except TrainingError as error:
+            raise OSError(str(error)) from error
     return model_dir
 
 
