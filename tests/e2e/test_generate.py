@@ -163,8 +163,7 @@ def test_a_cache_folder_that_cannot_be_written_is_one_line_and_1(tmp_path: Path)
     (tmp_path / "cache").write_text("not a folder")
     done = subprocess.run(
         [BIN / "tinyllm", "serve", "--port", "0", "--health-port", "0"],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
+        capture_output=True,
         text=True,
         env={**os.environ, "XDG_CACHE_HOME": str(tmp_path / "cache")},
     )
