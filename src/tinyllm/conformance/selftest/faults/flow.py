@@ -74,6 +74,9 @@ class OneAtATime(HttpServer):
     def dispatch(self, sock: socket.socket) -> None:
         self.connection(sock)
 
+    def close(self, stream: Stream) -> None:
+        stream.socket.close()  # at once: whoever waits here keeps everybody waiting
+
 
 @caught_on_both("http.crowd")
 class AtMostTwenty(HttpServer):
