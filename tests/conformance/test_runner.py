@@ -71,6 +71,22 @@ def test_a_request_has_the_fields_that_a_client_of_this_server_sends() -> None:
     )
 
 
+def test_the_api_key_is_sent_and_never_shown() -> None:
+    heard: list[bytes] = []
+
+    def echo(peer: socket.socket) -> None:
+        heard.append(peer.recv(65536))
+        peer.sendall(b"HTTP/1.1 401 No\r\nContent-Length: 11\r\n\r\nno: sk-1234")
+
+    with scripted(echo) as address:
+        graded = settings(address, api_key="sk-1234")
+        result = run_case(made(lambda session: session.get("/")), graded, {})
+    assert b"Authorization: Bearer sk-1234\r\n" in heard[0]
+    (exchange,) = result.exchanges
+    assert b"Authorization: Bearer *******\r\n" in exchange.sent
+    assert exchange.received.endswith(b"\r\nno: *******")
+
+
 def test_a_body_can_leave_a_field_out_or_send_null() -> None:
     session = Session(settings(SOMEWHERE, model="m"))
     assert session.completion_body(model=OMIT, seed=None) == b'{"prompt": "a", "seed": null}'

@@ -194,6 +194,8 @@ def _grade(
         stopped = str(error)
     except KeyboardInterrupt:
         stopped = "interrupted"
+    except OSError as error:
+        stopped = f"cannot record: {error}"
     report.end(results, stopped)
     if any(result.fails for result in results):
         return BROKEN

@@ -34,6 +34,12 @@ class Exchange:
         index = bisect.bisect_right(self.reads, offset, key=lambda read: read[0])
         return self.reads[min(index, len(self.reads) - 1)][1]
 
+    def hide(self, secret: str) -> None:
+        """Put asterisks in place of a secret, byte for byte, so that marks stay where they are."""
+        stars = b"*" * len(secret.encode())
+        self.sent = self.sent.replace(secret.encode(), stars)
+        self.received = self.received.replace(secret.encode(), stars)
+
     def mark(self, start: int, end: int | None = None) -> Mark:
         """Return a mark on received[start:end], by default up to the last byte."""
         return Mark(self, start, len(self.received) if end is None else end)

@@ -115,6 +115,9 @@ def run_case(case: Case, settings: Settings, shared: dict[str, object]) -> Resul
 
     def ended(outcome: Outcome, reason: str = "", mark: Mark | None = None) -> Result:
         seconds = time.monotonic() - begun
+        if settings.api_key:
+            for exchange in session.exchanges:
+                exchange.hide(settings.api_key)
         return Result(case, level, outcome, seconds, reason, mark, session.exchanges)
 
     try:
