@@ -244,7 +244,9 @@ def default_model_dir() -> Path:
     """
     from tinyllm.training import TrainingError, train_default_model
 
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    cache = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    if not cache.is_absolute():  # which the XDG specification says to ignore
+        cache = Path.home() / ".cache"
     model_dir = cache / "tinyllm" / "bigram"
     if not (model_dir / "model.safetensors").exists():
         print(f"training the default model into {model_dir}", file=sys.stderr)
