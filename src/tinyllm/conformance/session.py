@@ -188,6 +188,10 @@ class Session:
         found = list(table)
         return found[:BRIEF_ROWS] if self.settings.brief else found
 
+    def times(self, count: int) -> range:
+        """Return how often a case repeats itself: as often as it says, or twice in a brief run."""
+        return range(2 if self.settings.brief else count)
+
     def heavy_stream(self) -> dict[str, object]:
         """Return the fields of a stream too long for the kernel's buffers, if it can be made so.
 

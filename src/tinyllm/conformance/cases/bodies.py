@@ -57,7 +57,8 @@ def body_too_large(session: Session) -> None:
 def body_at_limit(session: Session) -> None:
     """A body of exactly 1 MiB, most of it white space, is read and answered."""
     body = small_body(session)
-    padded = body + b" " * (MEBIBYTE - len(body))
+    size = len(small_body(session)) + 1 if session.settings.brief else MEBIBYTE
+    padded = body + b" " * (size - len(body))
     expect_ok(session.send(session.request("POST", edge_of(session).post_path, padded)))
 
 
@@ -72,7 +73,8 @@ def answer_survives(session: Session) -> None:
     """A client that sends all of a body that is too large still receives the 413."""
     fields = _with_length(session, str(2 * MEBIBYTE))
     head = session.head("POST", edge_of(session).post_path, fields)
-    expect_status(session, session.send(head + b" " * (2 * MEBIBYTE)), 413)
+    sent = b" " * (2 * MEBIBYTE if not session.settings.brief else MEBIBYTE // 16)
+    expect_status(session, session.send(head + sent), 413)
 
 
 @case(

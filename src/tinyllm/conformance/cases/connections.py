@@ -35,11 +35,12 @@ def always_close(session: Session) -> None:
     """A client that says nothing about its connection gets Connection: close, in answers and
     errors, and the close itself.
     """
-    for raw in (
+    requests = (
         small_post(session, None),
         session.request("GET", edge_of(session).get_path, connection=None),
         session.request("GET", "/no-such-path", connection=None),
-    ):
+    )
+    for raw in session.rows(requests):
         connection = session.connect()
         connection.send(raw)
         response = read_response(connection, "POST")
@@ -61,7 +62,7 @@ def keep_alive_kept(session: Session) -> None:
     answered.
     """
     connection = session.connect()
-    for number in (1, 2, 3):
+    for number in (1, *session.rows((2, 3))):
         connection.send(small_post(session, "keep-alive"))
         response = read_response(connection, "POST")
         expect_ok(response, f"request {number}")
@@ -133,7 +134,7 @@ def half_close(session: Session) -> None:
 def left_early(session: Session) -> None:
     """After clients that leave at once, in the head, in the body, or by a reset, it answers."""
     raw = small_post(session)
-    for cut in (0, 1, 20, len(raw) - 3):
+    for cut in session.rows((len(raw) - 3, 20, 1, 0)):
         for leave in ("close", "abort"):
             connection = session.connect()
             connection.send(raw[:cut])

@@ -43,7 +43,7 @@ def stalled_client(session: Session) -> None:
 )
 def crowd(session: Session) -> None:
     """24 clients that have all connected before the first one sends are all answered."""
-    connections = [session.connect() for _ in range(CROWD)]
+    connections = [session.connect() for _ in session.times(CROWD)]
     for connection in connections:
         connection.send(small_post(session))
     for connection in connections:

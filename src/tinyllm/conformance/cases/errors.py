@@ -8,6 +8,7 @@ from tinyllm.conformance.response import Response
 from tinyllm.conformance.session import COMPLETIONS, Session
 
 CUT_OFF = b'{"model": "m", "prompt": '  # no JSON text, for any reader
+WRONG_PROMPT = b'{"model":"m","prompt":{"a":1},"max_tokens":1}'
 MEMBERS = ["message", "type", "param", "code"]
 
 
@@ -65,7 +66,7 @@ def members(session: Session) -> None:
 )
 def status(session: Session) -> None:
     """Bodies that are no JSON, an array, or have a prompt of the wrong type get a 4xx."""
-    for body in (CUT_OFF, b"[]", b'{"model":"m","prompt":{"a":1},"max_tokens":1}'):
+    for body in session.rows((CUT_OFF, b"[]", WRONG_PROMPT)):
         response = session.post(body)
         client_error = 400 <= response.status < 500
         check(client_error, f"status {response.status} for {body.decode()}", response.status_line)
@@ -125,7 +126,7 @@ def not_found_shape(session: Session) -> None:
 )
 def method(session: Session) -> None:
     """GET, PUT and DELETE on the completions path are 405, with Allow naming POST."""
-    for name in ("GET", "PUT", "DELETE"):
+    for name in session.rows(("GET", "PUT", "DELETE")):
         body = b"{}" if name == "PUT" else None
         response = session.send(session.request(name, COMPLETIONS, body), name)
         check(

@@ -91,7 +91,7 @@ def content_length(session: Session) -> None:
     """With non-ASCII text all around, the announced length ends the body exactly, and nothing
     follows it until the connection closes.
     """
-    for fields in ({"prompt": "héllo 😀"}, {"prompt": "é", "model": "modèle-😀"}):
+    for fields in ({"prompt": "é", "model": "modèle-😀"}, {"prompt": "héllo 😀"}):
         body = session.completion_body(max_tokens=4, temperature=0, **fields)
         response = ends_exactly(session, session.request("POST", "/v1/completions", body))
         response.json()
@@ -143,10 +143,11 @@ def model_echo(session: Session) -> None:
 )
 def unique_ids(session: Session) -> None:
     """Eight equal requests get eight ids."""
-    answers = [session.complete(max_tokens=1, temperature=0) for _ in range(8)]
+    answers = [session.complete(max_tokens=1, temperature=0) for _ in session.times(8)]
     ids = [answer.value.get("id") for answer in answers]
     mark = answers[-1].response.body_mark()
-    check(len(set(map(str, ids))) == len(ids), f"only {len(set(map(str, ids)))} ids of 8", mark)
+    different = len(set(map(str, ids)))
+    check(different == len(ids), f"{different} ids for {len(ids)} requests", mark)
 
 
 @case(

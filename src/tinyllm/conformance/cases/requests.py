@@ -146,12 +146,13 @@ def request_id(session: Session) -> None:
     body = session.completion_body(max_tokens=1)
     streamed = session.completion_body(max_tokens=1, stream=True)
     for value in session.rows(("a", "req-1_~!{}", "x" * 128)):
-        for raw in (
-            session.request("POST", "/v1/completions", body, [("X-Request-Id", value)]),
+        requests = (
             session.request("POST", "/v1/completions", streamed, [("x-request-id", value)]),
+            session.request("POST", "/v1/completions", body, [("X-Request-Id", value)]),
             session.request("POST", "/v1/completions", b"{", [("X-Request-Id", value)]),
             session.request("GET", "/healthz", None, [("X-Request-Id", value)]),
-        ):
+        )
+        for raw in session.rows(requests):
             response = session.send(raw)
             echoed, mark = response.header("X-Request-Id"), response.head
             check(echoed == value, f"X-Request-Id {value!r} came back as {echoed!r}", mark)

@@ -85,7 +85,7 @@ class FaintsAtAReset(HttpServer):
         try:
             request = super().read_request(stream)
         except Reset:
-            self.fainted = bool(stream.buffer)
+            self.fainted = self.fainted or bool(stream.buffer)
             raise
         if self.fainted:
             self.fainted = False
