@@ -6,10 +6,10 @@ ED A0 is two U+FFFD as soon as A0 is there, since no character begins that way. 
 therefore always the beginning of a valid sequence, and a new byte either goes on with it or
 breaks it and is then read by itself.
 
-`push` is that rule, byte by byte. `push_block` gives the same pieces for a whole block at the
-speed of the C decoder: bytes that are in no character come out of it as lone surrogates
-("surrogateescape") and go through `push`; of the rest, equally long characters stand together
-in runs, and what a run gives to each of its bytes is one slice assignment.
+`push` is that rule, byte by byte. `push_block` gives the same pieces for a whole block, most of
+it in C: the decoder turns bytes that are in no character into lone surrogates
+("surrogateescape"), which go through `push`, and of the rest, one-byte characters are their own
+pieces, and longer ones have as many empty pieces in front as they have more bytes.
 """
 
 from __future__ import annotations
@@ -26,12 +26,8 @@ _SECOND = {
     0xF0: range(0x90, 0xC0),  # below: overlong
     0xF4: range(0x80, 0x90),  # above: beyond U+10FFFF
 }
-# Characters of 1, 2, 3 and 4 bytes, and bytes that are in no character. Each class is one range:
-# a class of two would take milliseconds to compile.
-_RUN = re.compile(
-    "[\x00-\x7f]+|[\x80-\u07ff]+|[\u0800-\ud7ff]+|[\ue000-\uffff]+|[\U00010000-\U0010ffff]+"
-    "|[\udc80-\udcff]+"
-)
+# One-byte characters, bytes that are in no character, and longer characters.
+_RUN = re.compile("[\x00-\x7f]+|[\udc80-\udcff]+|[^\x00-\x7f\udc80-\udcff]+")
 
 
 class Utf8Stream:
@@ -74,7 +70,7 @@ class Utf8Stream:
                 pieces += map(self.push, run.encode("ascii", "surrogateescape"))
                 continue
             else:
-                pieces += _spread(run, 2 if first < "\u0800" else 3 if first < "\U00010000" else 4)
+                pieces += _spread(run)
             if self._pending:  # broken by this run, to which the decoder did not join it
                 pieces[here] = REPLACEMENT + pieces[here]
                 self._pending = b""
@@ -86,10 +82,16 @@ class Utf8Stream:
         return REPLACEMENT if pending else ""
 
 
-def _spread(run: str, length: int) -> list[str]:
-    """Return a piece per byte of characters of `length` bytes: the last byte completes each."""
-    pieces = [""] * (length * len(run))
-    pieces[length - 1 :: length] = run
+def _spread(text: str) -> list[str]:
+    """Return a piece for each byte of characters of two to four bytes: the last completes it."""
+    pieces: list[str] = []
+    for char in text:
+        if char < "\u0800":
+            pieces += ("", char)
+        elif char < "\U00010000":
+            pieces += ("", "", char)
+        else:
+            pieces += ("", "", "", char)
     return pieces
 
 
