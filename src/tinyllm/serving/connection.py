@@ -125,9 +125,8 @@ class Connection(asyncio.Protocol):
         return self.phase is Phase.ANSWERING or self.phase is Phase.READING
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Forget everything; a generation under way stops here."""
-        if self.phase is Phase.ANSWERING:
-            self._end(Ended.CLIENT_GONE)
+        """Forget everything; a request or a generation under way ends here."""
+        self._end(Ended.CLIENT_GONE)
         self.phase = Phase.CLOSING
         self._edge.forget(self)
 
@@ -160,7 +159,7 @@ class Connection(asyncio.Protocol):
             try:
                 request = self._parser.next_request()
             except HttpError as error:
-                self._reject(error)
+                self._reject(error.with_traceback(None))  # the parser keeps it; its frames keep us
                 return
             except Exception as error:  # noqa: BLE001 - as in `_answer`
                 self._refuse(self._explain(error), Ended.FAILED)
@@ -232,14 +231,11 @@ class Connection(asyncio.Protocol):
 
     def _reject(self, error: HttpError) -> None:
         """Answer broken HTTP with its status, or close when nobody is left to answer."""
-        exchange = self._exchange
-        if not error.status:
+        if error.status:
+            self._refuse(ApiError.from_http(error))
+        else:
+            self._end(Ended.CLIENT_GONE)
             self._shut()
-            if exchange is not None:
-                exchange.end(Ended.CLIENT_GONE)
-                self._edge.finished(exchange)
-            return
-        self._refuse(ApiError.from_http(error))
 
     def _refuse(self, error: ApiError, ended: Ended = Ended.COMPLETED) -> None:
         """Answer without a request to answer to; whatever the client still sends is dropped."""
@@ -299,7 +295,7 @@ class Connection(asyncio.Protocol):
         self._close()
 
     def _end(self, ended: Ended) -> None:
-        """Let go of the generation and hand the exchange on."""
+        """Let go of the generation, if there is one, and hand the exchange on."""
         exchange, task = self._exchange, self._task
         self._exchange = self._task = self._pending = None
         if task is not None:
@@ -337,8 +333,7 @@ class Connection(asyncio.Protocol):
 
     def stop(self, ended: Ended) -> None:
         """Break off at once, whatever is under way."""
-        if self.phase is Phase.ANSWERING:
-            self._end(ended)
+        self._end(ended)
         self.phase = Phase.CLOSING
         self._transport.abort()
 

@@ -9,6 +9,7 @@ import asyncio
 import socket
 import threading
 from collections.abc import Callable
+from typing import Final
 
 from tinyllm.serving.edge import Edge
 from tinyllm.serving.exchange import Exchange
@@ -17,15 +18,16 @@ from tinyllm.serving.responses import Response
 from tinyllm.serving.routes import dispatch_health
 from tinyllm.wire import Request
 
+SHUTTING_DOWN: Final = "the server is shutting down"
 HEALTH_LIMITS = Limits(head_timeout=5.0, body_timeout=5.0, max_connections=256, keep_alive=False)
 
 
 class HealthPort:
     """Answers GET /healthz on a socket until it is closed."""
 
-    def __init__(self, listener: socket.socket, draining: Callable[[], bool]) -> None:
+    def __init__(self, listener: socket.socket, unavailable: Callable[[], str]) -> None:
         self._listener = listener
-        self._draining = draining
+        self._unavailable = unavailable  # says why new requests are not welcome; "" if they are
         self._stop = asyncio.Event()
         self._loop = asyncio.SelectorEventLoop()
         self._thread = threading.Thread(target=self._run, name="health-port", daemon=True)
@@ -47,7 +49,7 @@ class HealthPort:
         await edge.drain(0, self._stop)
 
     def _dispatch(self, request: Request, exchange: Exchange) -> Response:
-        return dispatch_health(request, self._draining(), exchange)
+        return dispatch_health(request, self._unavailable(), exchange)
 
 
 def _unlogged(exchange: Exchange) -> None:

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from typing import Final
 
 from tinyllm.serving.edge import Edge
-from tinyllm.serving.health import HealthPort
+from tinyllm.serving.health import SHUTTING_DOWN, HealthPort
 from tinyllm.serving.process import STOP_SIGNALS, end_on_signals
 from tinyllm.serving.server import Server
 
@@ -75,7 +75,7 @@ async def _live(
         loop.add_reader(lifeline, _on_end_of_file, loop, lifeline, stop)
     edge = Edge(loop, server.dispatch, server.finished, server.limits)
     edge.listen(listener)
-    health = health_listener and HealthPort(health_listener, lambda: server.draining)
+    health = health_listener and HealthPort(health_listener, lambda: server.unavailable)
     # What lives as long as the server is out of the collector's sight from here on.
     gc.collect()
     gc.freeze()
@@ -84,7 +84,7 @@ async def _live(
     threading.Thread(target=server.warm_up, name="warm-up", daemon=True).start()
     await stop.wait()
 
-    server.draining = True
+    server.unavailable = SHUTTING_DOWN
     await edge.drain(grace, hurry)
     if health:
         health.close()

@@ -37,17 +37,17 @@ def dispatch(request: Request, server: Server, exchange: Exchange) -> Response |
     if path == COMPLETIONS:
         return create_completion(request, server, exchange)
     if path == HEALTHZ:
-        return health(server.draining, exchange)
+        return health(server.unavailable, exchange)
     return Response(200, openapi_document(), exchange.echoed)
 
 
-def dispatch_health(request: Request, draining: bool, exchange: Exchange) -> Response:
-    """Return the health port's answer: it knows one path."""
+def dispatch_health(request: Request, unavailable: str, exchange: Exchange) -> Response:
+    """Return the health port's answer: it knows one path. `unavailable` is as in `health`."""
     path = _note_request(request, exchange)
     if path != HEALTHZ:
         raise _not_found(request, path)
     check_method(request, path)
-    return health(draining, exchange)
+    return health(unavailable, exchange)
 
 
 def check_method(request: Request, path: str) -> None:
@@ -64,10 +64,10 @@ def check_method(request: Request, path: str) -> None:
         )
 
 
-def health(draining: bool, exchange: Exchange) -> Response:
-    """Return 200 while new requests are welcome, 503 once a shutdown has begun."""
-    if draining:
-        raise ApiError.unavailable("the server is shutting down")
+def health(unavailable: str, exchange: Exchange) -> Response:
+    """Return 200 while new requests are welcome; the 503 that says why they are not."""
+    if unavailable:
+        raise ApiError.unavailable(unavailable)
     return Response(200, HEALTHY, exchange.echoed)
 
 

@@ -45,7 +45,7 @@ class Server:
         self.limits = limits or Limits()
         self.access_log = access_log
         self.exporter = exporter
-        self.draining = False
+        self.unavailable = ""  # why new requests are not welcome, once they are not
 
     @classmethod
     def from_env(

@@ -22,7 +22,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
-from tinyllm.serving.health import HealthPort
+from tinyllm.serving.health import SHUTTING_DOWN, HealthPort
 from tinyllm.serving.lifecycle import FLUSH_SECONDS
 from tinyllm.serving.process import STOP_SIGNALS, holding_signals
 
@@ -106,7 +106,7 @@ class Supervisor:
         for number in STOP_SIGNALS:
             signal.signal(number, lambda *_: None)
         self._selector.register(wakeup, selectors.EVENT_READ, None)
-        health = HealthPort(health_listener, lambda: not self._healthy())
+        health = HealthPort(health_listener, self._unavailable)
         for _ in range(self._count):
             self._start()
         announced = False
@@ -117,15 +117,18 @@ class Supervisor:
                 else:
                     self._hear(key.data)
             self._keep_time()
-            if not announced and self._healthy():
+            if not announced and not self._unavailable():
                 announced = True
                 started()
         health.close()
         signal.set_wakeup_fd(-1)
         return 1 if self._gave_up else 0
 
-    def _healthy(self) -> bool:
-        return self._stop_at is None and any(worker.accepting for worker in self._workers)
+    def _unavailable(self) -> str:
+        """Return why the group takes no requests, "" if it does; the health port's thread asks."""
+        if self._stop_at is not None:
+            return SHUTTING_DOWN
+        return "" if any(worker.accepting for worker in tuple(self._workers)) else "no worker is up"
 
     def _start(self) -> None:
         try:
@@ -156,10 +159,10 @@ class Supervisor:
     def _start_again(self, why: str, pause: float, accepted: bool = False) -> None:
         """Start another worker in `pause` seconds, unless too many in a row came to nothing."""
         self._in_vain += not accepted
-        if self._in_vain >= STARTS_IN_VAIN and not self._healthy():
+        if self._in_vain >= STARTS_IN_VAIN and self._unavailable():
             logger.error("%s; giving up after %d starts in vain", why, self._in_vain)
             self._gave_up = True
-            self._stop(signal.SIGTERM)
+            self._stop()
             return
         logger.warning("%s; starting another", why)
         self._restart_at.append(time.monotonic() + pause)
@@ -191,11 +194,17 @@ class Supervisor:
     def _on_signal(self, numbers: bytes) -> None:
         for number in numbers:
             if number in STOP_SIGNALS:
-                self._stop(number)
+                self._stop()
 
-    def _stop(self, number: int) -> None:
-        """Pass a signal on; from the first one on, nothing is started any more."""
+    def _stop(self) -> None:
+        """Pass a signal on; from the first one on, nothing is started any more.
+
+        The first is SIGTERM, further ones SIGINT, whatever came: two signals of one number can
+        arrive as one, and a worker that is slow to wake would not learn of the second.
+        """
+        number = signal.SIGINT
         if self._stop_at is None:
+            number = signal.SIGTERM
             self._stop_at = time.monotonic() + self._patience
             self._listener.close()
         self._restart_at.clear()
