@@ -157,8 +157,10 @@ def bench_stream(model: Bigram) -> None:
 
 def bench_requests(model: Bigram) -> None:
     cache = SamplerCache(model)
-    pooled = SamplerCache(model)
-    pooled.seeds.prepare()
+    pooled, heavy = SamplerCache(model), SamplerCache(model)
+    for each in (pooled, heavy):
+        each.seeds.prepare()
+    heavy.rows(1.0).drawn = HEAVY_USE_TOKENS + 1
 
     def request(cache: SamplerCache, temperature: float, seed: int, count: int = 16) -> None:
         TokenSampler(model, b"a", temperature, seed, cache).take(count)
@@ -171,6 +173,9 @@ def bench_requests(model: Bigram) -> None:
             "greedy": lambda: request(cache, 0, 7),
             "temperature 1, a random seed from the pool": (
                 lambda: request(pooled, 1.0, pooled.seeds.random_seed())
+            ),
+            "the same, the temperature in heavy use": (
+                lambda: request(heavy, 1.0, heavy.seeds.random_seed())
             ),
             "temperature 1, a client's seed, sent before": lambda: request(cache, 1.0, 7),
             "temperature 1, a client's seed, never sent before": (

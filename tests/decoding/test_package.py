@@ -27,7 +27,14 @@ BY_MODULE = {
     },
     "tinyllm.decoding": {
         *("softmax", "choose", "cumulative", "check_temperature", "lead_guide"),
-        *("TemperatureRows", "UniformStream", "SeedPool", "first_uniforms", "prepare_blocks"),
+        *(
+            "TemperatureRows",
+            "UniformStream",
+            "SeedPool",
+            "FirstUniforms",
+            "first_uniforms",
+            "prepare_blocks",
+        ),
     },
 }
 

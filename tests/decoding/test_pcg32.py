@@ -120,6 +120,7 @@ def test_first_uniforms_of_many_seeds_are_those_of_each() -> None:
     made = first_uniforms(seeds, 16)
     for seed in seeds:
         rng = Pcg32(seed)
-        state, uniforms = made[seed]
+        state, lead, uniforms = made[seed]
         assert uniforms == [rng.uniform() for _ in range(16)]
-        assert state == rng._state
+        assert lead == bytes(int(256 * u) for u in uniforms)
+        assert state == rng.state

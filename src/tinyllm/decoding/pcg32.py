@@ -14,7 +14,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     import numpy as np
@@ -85,15 +85,14 @@ class Pcg32:
     def block(self, count: int) -> tuple[bytes, array[float]]:
         """Return the next `count` uniforms, at most MAX_BLOCK, computed side by side.
 
-        With them come their leading bytes, floor(256 u) for each u, which cost nothing here.
+        Before them come their leading bytes, floor(256 u) for each u, which cost nothing here.
         """
         import numpy as np
 
         states = _states(np.array([self._state], dtype=np.uint64), self._increment, count)
         self._state = int(states[0, -1])
         high, low = _word_pairs(states)
-        lead = (high >> np.uint64(24)).astype(np.uint8)
-        return lead.tobytes(), array("d", _unit(high, low).tobytes())
+        return _lead(high).tobytes(), array("d", _unit(high, low).tobytes())
 
     def advance(self, count: int) -> None:
         """Skip `count` outputs of 32 bits in O(log count) steps; a negative count goes back."""
@@ -111,21 +110,31 @@ class Pcg32:
         self._state = (factor * self._state + constant) & MASK64
 
 
+class FirstUniforms(NamedTuple):
+    """What a seed gives first, and the state to go on from; made once, used by any request."""
+
+    state: int
+    lead: bytes
+    uniforms: list[float]
+
+
 def prepare_blocks() -> None:
     """Import numpy and make the tables now, so that the first long request need not wait."""
     _tables(2 * STREAM + 1)
 
 
-def first_uniforms(seeds: Sequence[int], count: int) -> dict[int, tuple[int, list[float]]]:
-    """Return, by seed, the state after the first `count` uniforms and these uniforms."""
+def first_uniforms(seeds: Sequence[int], count: int) -> dict[int, FirstUniforms]:
+    """Return what `Pcg32(seed)` gives first, by seed, all made in one block."""
     import numpy as np
 
     increment = np.uint64(2 * STREAM + 1)
     start = np.array(seeds, dtype=np.uint64) + increment  # seeding, as Pcg32 does it
     start = start * np.uint64(MULTIPLIER) + increment
     states = _states(start, int(increment), count)
-    uniforms = _unit(*_word_pairs(states)).tolist()
-    return dict(zip(seeds, zip(states[:, -1].tolist(), uniforms, strict=True), strict=True))
+    high, low = _word_pairs(states)
+    leads, uniforms = map(bytes, _lead(high)), _unit(high, low).tolist()
+    made = map(FirstUniforms, states[:, -1].tolist(), leads, uniforms)
+    return dict(zip(seeds, made, strict=True))
 
 
 def _states(start: Words, increment: int, count: int) -> Words:
@@ -152,6 +161,13 @@ def _word_pairs(states: Words) -> tuple[Words, Words]:
     words >>= states >> np.uint64(59)
     words &= np.uint64(MASK32)
     return words[:, 0::2], words[:, 1::2]
+
+
+def _lead(high: Words) -> npt.NDArray[np.uint8]:
+    """Return the leading bytes of uniforms, from the first outputs of their pairs."""
+    import numpy as np
+
+    return (high >> np.uint64(24)).astype(np.uint8)
 
 
 def _unit(high: Words, low: Words) -> npt.NDArray[np.float64]:

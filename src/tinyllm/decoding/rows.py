@@ -2,10 +2,10 @@
 
 - The sums of a row's probabilities, for a binary search. A row costs as much as one token of
   the plain form, so even a temperature that is used once loses nothing by it. It is an array:
-  a list is searched a little faster while it is in the core's cache, at four times the memory.
+  a list is searched a fifth faster, at four times the memory.
 - For a temperature in heavy use, also a guide per row: for each value of a uniform's leading
   byte the id that all such uniforms pick, or -1 where a boundary lies between them. In real
-  text nine uniforms of ten find their id there, at half the time of a search.
+  text seven uniforms of eight find their id there, at half the time of a search.
 - The greedy choice, which knows no temperature.
 
 Memory is bounded by bytes: besides the temperature in use, what was not used for longest is

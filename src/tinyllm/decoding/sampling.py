@@ -118,7 +118,7 @@ class TokenSampler:
         rows, state, bisect = self._cache.rows(self._temperature), self._state, bisect_right
         rows.drawn += len(uniforms)
         try:
-            if lead and rows.in_heavy_use:
+            if rows.in_heavy_use:
                 guide, guided = rows.guide, rows.guided
                 for k, u in zip(lead, uniforms, strict=True):
                     known = guide[state][k]

@@ -14,7 +14,13 @@ import os
 from collections.abc import Sequence
 from functools import lru_cache
 
-from tinyllm.decoding.pcg32 import MAX_BLOCK, Pcg32, first_uniforms, prepare_blocks
+from tinyllm.decoding.pcg32 import (
+    MAX_BLOCK,
+    FirstUniforms,
+    Pcg32,
+    first_uniforms,
+    prepare_blocks,
+)
 
 FIRST_COUNT = 16  # benchmarks/README.md: where a block begins to pay
 FIRST_BLOCK = 256
@@ -23,22 +29,18 @@ SEEDS_KEPT = 512  # of those that clients sent: about 400 KB
 
 
 class UniformStream:
-    """Hands out a generator's uniforms in order, after the first ones, which were made already."""
+    """Hands out a seed's uniforms in order: the first ones, and then blocks."""
 
-    __slots__ = ("_block", "_lead", "_rng", "_size", "_used")
+    __slots__ = ("_block", "_lead", "_size", "_state", "_used")
 
-    def __init__(self, rng: Pcg32, made: Sequence[float]) -> None:
-        self._rng = rng
-        self._lead = b""
-        self._block = made
+    def __init__(self, first: FirstUniforms) -> None:
+        self._state, self._lead, uniforms = first
+        self._block: Sequence[float] = uniforms
         self._used = 0
         self._size = FIRST_BLOCK
 
     def take(self, limit: int) -> tuple[bytes, Sequence[float]]:
-        """Return the next uniforms, 1 to `limit` of them, after their leading bytes.
-
-        The leading bytes, floor(256 u) for each u, come with blocks alone; else they are empty.
-        """
+        """Return the next uniforms, 1 to `limit` of them, after their leading bytes."""
         if self._used == len(self._block):
             self._refill(limit)
         begin = self._used
@@ -47,7 +49,9 @@ class UniformStream:
 
     def _refill(self, wanted: int) -> None:
         """Make the next block; the one after it will be twice as long."""
-        self._lead, self._block = self._rng.block(min(max(wanted, self._size), MAX_BLOCK))
+        rng = Pcg32.from_state(self._state)
+        self._lead, self._block = rng.block(min(max(wanted, self._size), MAX_BLOCK))
+        self._state = rng.state
         self._size *= 2
         self._used = 0
 
@@ -58,7 +62,7 @@ class SeedPool:
     def __init__(self) -> None:
         self._prepared = False
         self._seeds: list[int] = []
-        self._made: dict[int, tuple[int, list[float]]] = {}
+        self._made: dict[int, FirstUniforms] = {}
         self._first = lru_cache(SEEDS_KEPT)(_first_uniforms)
 
     def prepare(self) -> None:
@@ -81,12 +85,11 @@ class SeedPool:
     def uniforms(self, seed: int) -> UniformStream:
         """Return the uniforms of a seed from the first on; ValueError when it is no u64."""
         made = self._made.pop(seed, None)
-        state, uniforms = self._first(seed) if made is None else made
-        return UniformStream(Pcg32.from_state(state), uniforms)
+        return UniformStream(self._first(seed) if made is None else made)
 
 
-def _first_uniforms(seed: int) -> tuple[int, list[float]]:
-    """Return the state after the first uniforms of a seed, and these uniforms."""
+def _first_uniforms(seed: int) -> FirstUniforms:
+    """Return what a seed gives first, made one by one."""
     rng = Pcg32(seed)
     uniforms = rng.uniforms(FIRST_COUNT)
-    return rng.state, uniforms
+    return FirstUniforms(rng.state, bytes([int(256 * u) for u in uniforms]), uniforms)
