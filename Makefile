@@ -9,7 +9,7 @@ MODEL  ?= artifacts/bigram
 DATA   ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup serve test check tools docs bench mutants clean
+.PHONY: help setup serve test check tools docs bench soak mutants clean
 
 help:  ## what can be made
 	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -64,6 +64,9 @@ docs: $(VENV)/installed-test  ## write the generated documents anew
 
 bench: $(VENV)/installed-test  ## five minutes: the server beside its anchors
 	$(BIN)/python -m benchmarks.bench_serving --out benchmarks/results
+
+soak: $(VENV)/installed-test  ## ten minutes of mixed load; fails if memory grows
+	$(BIN)/python -m benchmarks.soak
 
 mutants: $(VENV)/installed-test  ## each pitfall of the specification, and the test that catches it
 	$(BIN)/python -m tests.mutants.table
