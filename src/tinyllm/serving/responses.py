@@ -14,7 +14,7 @@ from tinyllm.decoding import SamplingError, Utf8Stream
 from tinyllm.engine import SLICE_TOKENS, Generation
 from tinyllm.serving.errors import ApiError
 from tinyllm.serving.schema import ChunkFrame
-from tinyllm.wire import json_string, response_bytes, sse_event, sse_head_bytes
+from tinyllm.wire import response_bytes, sse_event, sse_head_bytes
 
 Headers: TypeAlias = tuple[tuple[str, str], ...]
 
@@ -69,19 +69,6 @@ class Pending(Protocol):
         """Return the bytes that end the answer with an error."""
 
 
-class _JsonTexts(dict[str, str]):
-    """A token's text to its JSON string. Characters beyond ASCII are looked up anew each time."""
-
-    def __missing__(self, text: str) -> str:
-        return json_string(text)
-
-
-_JSON_TEXTS = _JsonTexts(
-    {text: json_string(text) for text in ["", "\ufffd", *map(chr, range(128))]}
-)
-_JSON_TEXT_OF = _JSON_TEXTS.__getitem__
-
-
 class EventStream:
     """A streamed completion: one event per token, the head together with the first of them."""
 
@@ -102,7 +89,7 @@ class EventStream:
         texts = self._text.push_block(bytes(ids))
         if finished:
             texts[-1] += self._text.finish()
-        events = self._frame.events(map(_JSON_TEXT_OF, texts), finished)
+        events = self._frame.events(texts, finished)
         if self._started:
             return events
         self._started = True

@@ -124,12 +124,27 @@ def _chunk_sides(
     )
 
 
+class _JsonTexts(dict[str, bytes]):
+    """A token's text to its JSON string. Characters beyond ASCII are looked up anew each time."""
+
+    def __missing__(self, text: str) -> bytes:
+        return json_string(text).encode()
+
+
+_JSON_TEXTS = _JsonTexts(
+    {text: json_string(text).encode() for text in ["", "\ufffd", *map(chr, range(128))]}
+)
+_JSON_TEXT_OF = _JSON_TEXTS.__getitem__
+
+
 class ChunkFrame:
-    """A stream's constant text, and the events made with it.
+    """A stream's constant bytes, and the events made with them.
 
     An event is one `data:` line, since JSON text holds no line end (CONTRACT, point 10):
-    so framing is two constant strings around each token's text, and many events are one
-    `str.join`: 40 ns an event, where framing each by itself costs 900.
+    so framing is two constants around each token's text, and many events are one
+    `bytes.join`: 50 ns an event, where framing each by itself costs 900. Texts are joined as
+    bytes, because one character beyond Latin-1 makes a `str` twice as wide and its encoding
+    slow: 600 ns an event of a slice of 512.
     """
 
     __slots__ = ("_between", "_head", "_last", "_tail")
@@ -137,20 +152,20 @@ class ChunkFrame:
     def __init__(self, completion_id: str, created: int, model: str) -> None:
         head, tail = _chunk_sides(completion_id, created, model, None)
         _, last = _chunk_sides(completion_id, created, model, "length")
-        self._head = f"data: {head}"
-        self._tail = f"{tail}\n\n"
-        self._last = f"{last}\n\n{DONE_EVENT}"
+        self._head = f"data: {head}".encode()
+        self._tail = f"{tail}\n\n".encode()
+        self._last = f"{last}\n\n{DONE_EVENT}".encode()
         self._between = self._tail + self._head
 
     @property
     def event_length(self) -> int:
-        """How many characters an event has beside its token's text."""
+        """How many bytes an event has beside its token's text."""
         return len(self._between)
 
     def events(self, texts: Iterable[str], finished: bool) -> bytes:
-        """Return one event for each text (JSON strings, at least one).
+        """Return one event for each token's text, of which there is at least one.
 
         With `finished`, the last event carries the finish reason and [DONE] follows.
         """
-        tail = self._last if finished else self._tail
-        return f"{self._head}{self._between.join(texts)}{tail}".encode()
+        events = self._between.join(map(_JSON_TEXT_OF, texts))
+        return self._head + events + (self._last if finished else self._tail)
