@@ -123,6 +123,13 @@ class SocketTransport(asyncio.Transport):
         """Whether the protocol gets data."""
         return self._reading and not self._closing
 
+    def has_unread(self) -> bool:
+        """Whether the kernel holds bytes of the client that the protocol has not been given."""
+        try:
+            return bool(self._socket.recv(1, NO_WAIT | socket.MSG_PEEK))
+        except OSError:
+            return False
+
     def _watch(self) -> None:
         if self._reading and not self._watched and not self._closing:
             self._watched = True
