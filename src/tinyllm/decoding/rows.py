@@ -4,8 +4,8 @@
   the plain form, so even a temperature that is used once loses nothing by it. It is an array:
   a list is searched a fifth faster, at four times the memory.
 - For a temperature in heavy use, also a guide per row: for each value of a uniform's leading
-  byte the id that all such uniforms pick, or -1 where a boundary lies between them. In real
-  text seven uniforms of eight find their id there, at half the time of a search.
+  byte the id that all such uniforms pick, or UNKNOWN where a boundary lies between them. In
+  real text seven uniforms of eight find their id there, at half the time of a search.
 - The greedy choice, which knows no temperature.
 
 Memory is bounded by bytes: besides the temperature in use, what was not used for longest is
@@ -33,7 +33,8 @@ MAX_CACHE_BYTES = 64 * 1024 * 1024  # 120 temperatures with every row of a byte 
 HEAVY_USE_TOKENS = 32 * 1024  # after so many tokens a temperature's guides are worth their making
 ITEM_BYTES = 8  # a double of an array, a pointer of a list
 ROW_BYTES = 128  # an array or a list without its items, and its place in a dict
-UNKNOWN = [-1] * LEADS  # the guide of a row that has none yet
+UNKNOWN = -1  # no token's id
+NO_GUIDE = [UNKNOWN] * LEADS  # the guide of a row that has none yet
 
 
 class SamplerCache:
@@ -41,7 +42,7 @@ class SamplerCache:
 
     def __init__(self, model: LanguageModel, max_bytes: int = MAX_CACHE_BYTES) -> None:
         self.model = model
-        self.argmax = _Argmax(model)
+        self.argmax = [UNKNOWN] * model.vocab_size  # the greedy choice by state
         self.seeds = SeedPool()
         self._max_bytes = max_bytes
         self._by_temperature: OrderedDict[float, TemperatureRows] = OrderedDict()
@@ -52,6 +53,14 @@ class SamplerCache:
     def bytes(self) -> int:
         """How much memory the rows take."""
         return self._settled_bytes + (self._newest.bytes if self._newest else 0)
+
+    def find_argmax(self, state: int) -> int:
+        """Return the greedy choice of a state that `argmax` does not know yet, and note it.
+
+        Raises SamplingError when no logit is usable.
+        """
+        token_id = self.argmax[state] = greedy(self.model.logits(state))
+        return token_id
 
     def rows(self, temperature: float) -> TemperatureRows:
         """Return the rows of a temperature above 0, making room if another one has grown.
@@ -84,8 +93,8 @@ class SamplerCache:
 class TemperatureRows:
     """The rows of one temperature, each made when it is first looked up.
 
-    `sums[state]` is for bisect_right. In heavy use `guide[state][leading byte]` comes first,
-    and where it is -1, `guided[state]`, which is the same as `sums[state]` but sees to it that
+    `sums[state]` is for bisect_right. In heavy use `guide[state][leading byte]` comes first, and
+    where it is UNKNOWN, `guided[state]`, which is the same as `sums[state]` but sees to it that
     the row has a guide the next time.
     """
 
@@ -94,7 +103,7 @@ class TemperatureRows:
     def __init__(self, model: LanguageModel, temperature: float) -> None:
         self.temperature = temperature
         self.sums = _Sums(model, temperature)
-        self.guide: list[list[int]] = [UNKNOWN] * model.vocab_size
+        self.guide: list[list[int]] = [NO_GUIDE] * model.vocab_size
         self.guided = _Guided(self.sums, self.guide)
         self.drawn = 0  # tokens, counted by those who draw them
         self._vocab_size = model.vocab_size
@@ -138,20 +147,9 @@ class _Guided(dict[int, "array[float]"]):
         return row
 
 
-class _Argmax(dict[int, int]):
-    """The greedy choice by state."""
-
-    def __init__(self, model: LanguageModel) -> None:
-        self._model = model
-
-    def __missing__(self, state: int) -> int:
-        token_id = self[state] = greedy(self._model.logits(state))
-        return token_id
-
-
 def lead_guide(sums: Sequence[float]) -> list[int]:
-    """Return, for each value of floor(256 u), the id that every such u picks, or -1."""
+    """Return, for each value of floor(256 u), the id that every such u picks, or UNKNOWN."""
     return [
-        token_id if sums[token_id := bisect_right(sums, k / LEADS)] >= (k + 1) / LEADS else -1
+        token_id if sums[token_id := bisect_right(sums, k / LEADS)] >= (k + 1) / LEADS else UNKNOWN
         for k in range(LEADS)
     ]

@@ -14,9 +14,10 @@ from typing import NamedTuple
 from tinyllm.decoding.sampling import SamplerCache, SamplingError, TokenSampler
 from tinyllm.model.base import LanguageModel
 
-# A slice looks at the clock after this many tokens, then after twice as many, and so on. So few
-# tokens of a temperature never seen before (some 20 us each) stay near a slice's time.
+# A slice looks at the clock after this many tokens, then after GROWTH times as many, and so on. So
+# few tokens of a temperature never seen before (some 20 us each) stay near a slice's time.
 FIRST_LOOK = 32
+GROWTH = 8
 
 
 class SamplingParams(NamedTuple):
@@ -62,7 +63,7 @@ class Generation:
         try:
             ids += self.take(min(limit, FIRST_LOOK))
             while self.remaining and len(ids) < limit and time.perf_counter() < deadline:
-                ids += self.take(min(limit - len(ids), len(ids)))
+                ids += self.take(min(limit, GROWTH * len(ids)) - len(ids))
         except SamplingError as error:
             ids += error.partial
             if not ids:
