@@ -148,10 +148,51 @@ def test_a_request_that_is_there_at_once_is_never_watched(run: Run) -> None:
             theirs.send(b"hello")
             protocol = Answerer()
             loop_like = _Watching(loop, watched)
-            SocketTransport(loop_like, ours, (), protocol).begin()  # type: ignore[arg-type]
+            transport = SocketTransport(loop_like, ours, (), protocol)  # type: ignore[arg-type]
+            transport.begin()
+            transport.uncork()
             assert theirs.recv(100) == b"answer to hello"
             assert theirs.recv(100) == b""
         assert watched == []
+
+    run(scenario())
+
+
+@pytest.mark.parametrize("size", [1, 8 << 20], ids=["small", "over the kernel's buffer"])
+def test_a_first_answer_leaves_when_the_transport_is_uncorked(run: Run, size: int) -> None:
+    class Twice(Recorder):
+        def data_received(self, data: bytes) -> None:
+            self.transport.write(data * size)
+            self.transport.write(b"end")
+            self.transport.close()
+
+    async def scenario() -> None:
+        ours, theirs = socket.socketpair()
+        with theirs:
+            theirs.send(b"x")
+            theirs.setblocking(False)
+            protocol = Twice()
+            transport = SocketTransport(asyncio.get_running_loop(), ours, (), protocol)
+            transport.begin()
+            with pytest.raises(BlockingIOError):
+                theirs.recv(1)
+            transport.uncork()
+            assert await read_to_end(theirs) == b"x" * size + b"end"
+            await protocol.until("lost")
+
+    run(scenario())
+
+
+def test_a_client_that_leaves_a_corked_transport_is_told_of(run: Run) -> None:
+    async def scenario() -> None:
+        ours, theirs = socket.socketpair()
+        theirs.send(b"x")
+        protocol = Answerer()
+        transport = SocketTransport(asyncio.get_running_loop(), ours, (), protocol)
+        transport.begin()
+        theirs.close()
+        transport.uncork()
+        await protocol.until("BrokenPipeError")
 
     run(scenario())
 
