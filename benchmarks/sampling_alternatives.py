@@ -30,7 +30,7 @@ class Contenders:
     """The rows in each contender's form, and the contenders."""
 
     def __init__(self, model: Bigram) -> None:
-        self.lead, self.uniforms = Pcg32(7).block(COUNT)
+        _, self.lead, self.uniforms = Pcg32(7).block(COUNT)
         rows = SamplerCache(model).rows(1.0)
         self.sums = [cumulative(softmax(model.logits(state), 1.0)) for state in range(256)]
         self.arrays = [array("d", row) for row in self.sums]
@@ -86,11 +86,14 @@ class Contenders:
 
     def guide(self) -> list[int]:
         """What is kept: a table first, a search where it has no answer."""
-        guide, guided, state, tokens = self.rows.guide, self.rows.guided, START, []
-        for k, u in zip(self.lead, self.uniforms, strict=True):
-            known = guide[state][k]
-            state = known if known >= 0 else bisect_right(guided[state], u)
-            tokens.append(state)
+        guide, guided, state = self.rows.guide, self.rows.guided, START
+        tokens: list[int] = []
+        for k in self.lead:
+            token_id = guide[state][k]
+            if token_id < 0:
+                token_id = bisect_right(guided[state], self.uniforms[len(tokens)])
+            tokens.append(token_id)
+            state = token_id
         return tokens
 
     def linked_guide(self) -> list[int]:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tinyllm.decoding.pcg32 import MAX_BLOCK, Pcg32, first_uniforms
+from tinyllm.decoding.pcg32 import MAX_BLOCK, Pcg32, first_blocks, next_blocks
 
 CASES: list[dict[str, Any]] = json.loads(
     (Path(__file__).parent.parent / "data" / "pcg32.json").read_text()
@@ -67,16 +67,17 @@ def test_every_form_makes_the_same_numbers(seed: int, count: int) -> None:
     one_by_one, in_a_loop, in_a_block = Pcg32(seed), Pcg32(seed), Pcg32(seed)
     expected = [one_by_one.uniform() for _ in range(count)]
     assert in_a_loop.uniforms(count) == expected
-    lead, uniforms = in_a_block.block(count)
-    assert uniforms.tolist() == expected
+    state, lead, uniforms = in_a_block.block(count)
+    assert list(uniforms) == expected
     assert lead == bytes(int(256 * u) for u in expected)
+    assert state == one_by_one.state
     # And all go on from the same place.
     assert one_by_one.next_u32() == in_a_loop.next_u32() == in_a_block.next_u32()
 
 
 @pytest.mark.parametrize("seq", [0, 1, 53, 2**63, 2**64 - 1])
 def test_blocks_know_their_stream(seq: int) -> None:
-    assert Pcg32(9, seq).block(40)[1].tolist() == Pcg32(9, seq).uniforms(40)
+    assert list(Pcg32(9, seq).block(40).uniforms) == Pcg32(9, seq).uniforms(40)
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 3, 63, 64, 1000, 12345])
@@ -115,12 +116,15 @@ def test_state_can_be_taken_up_again() -> None:
     assert again.next_u32() == rng.next_u32()
 
 
-def test_first_uniforms_of_many_seeds_are_those_of_each() -> None:
+@pytest.mark.parametrize("count", [1, 16, 256])
+def test_blocks_of_many_generators_are_those_of_each(count: int) -> None:
     seeds = [0, 1, 42, 2**63, 2**64 - 1]
-    made = first_uniforms(seeds, 16)
-    for seed in seeds:
+    first = first_blocks(seeds, count)
+    following = next_blocks([block.state for block in first], count)
+    for k, seed in enumerate(seeds):
         rng = Pcg32(seed)
-        state, lead, uniforms = made[seed]
-        assert uniforms == [rng.uniform() for _ in range(16)]
-        assert lead == bytes(int(256 * u) for u in uniforms)
-        assert state == rng.state
+        for state, lead, uniforms in (first[k], following[k]):
+            expected = [rng.uniform() for _ in range(count)]
+            assert list(uniforms) == expected
+            assert lead == bytes(int(256 * u) for u in expected)
+            assert state == rng.state

@@ -14,7 +14,7 @@ from decoding.models import NAN, TwoByteModel, awkward_model
 from tinyllm.decoding import rows as rows_module
 from tinyllm.decoding.pcg32 import Pcg32
 from tinyllm.decoding.rows import SamplerCache
-from tinyllm.decoding.sampling import SamplingError, TokenSampler, next_token
+from tinyllm.decoding.sampling import SamplingError, TokenSampler, draw_ahead, next_token
 from tinyllm.model.bigram import Bigram
 
 TEMPERATURES = [0, 1e-300, 0.5, 1, 1.7, 1e308]
@@ -57,6 +57,20 @@ def test_tokens_do_not_depend_on_how_they_are_taken(model: Bigram, temperature: 
         [1, 32, 32, 64, 128, 256, 512, 4975],
     ):
         assert taken(TokenSampler(model, b"a", temperature, 7, cache), portions) == expected
+
+
+@pytest.mark.parametrize("begun", [0, 1, 16, 17, 300], ids=lambda n: f"{n} tokens in")
+@pytest.mark.parametrize("count", [0, 1, 2, 8, 9, 10, 40])
+def test_drawing_ahead_changes_no_token(model: Bigram, begun: int, count: int) -> None:
+    cache = SamplerCache(model)
+    temperatures = list(itertools.islice(itertools.cycle((0.5, 0, 1)), count))
+    samplers = [TokenSampler(model, b"a", t, seed, cache) for seed, t in enumerate(temperatures)]
+    taken_before = [sampler.take(begun) for sampler in samplers]
+    draw_ahead(samplers)
+    draw_ahead(samplers[::2])  # once more changes nothing
+    for seed, sampler in enumerate(samplers):
+        alone = TokenSampler(model, b"a", temperatures[seed], seed, cache)
+        assert taken_before[seed] + sampler.take(600) == alone.take(begun + 600)
 
 
 def test_heavy_use_changes_no_token(model: Bigram) -> None:

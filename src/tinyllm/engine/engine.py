@@ -4,7 +4,7 @@ The engine knows no HTTP and no clock but its own. It is given a way to be calle
 (`call_soon`), and each turn it does about a millisecond of work:
 
 1. every new generation gets its first token, before anything else, so that the first event
-   of a stream waits for nobody's long answer;
+   of a stream waits for nobody's long answer; what they will need next is made for all at once;
 2. the others take turns, a slice each, oldest turn first.
 
 A generation that has had its turn goes to the back, so equal requests end together. What a
@@ -22,7 +22,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Protocol
 
-from tinyllm.engine.generation import Generation
+from tinyllm.engine.generation import Generation, prepare_slices
 
 TURN_SECONDS = 0.001  # work of one turn of the loop, after which sockets get theirs
 SLICE_TOKENS = 512  # of one generation at a time, unless its sink wants fewer
@@ -114,13 +114,17 @@ class Engine:
             self._schedule()
 
     def _first_tokens(self, deadline: float) -> None:
+        begun = []
         while self._new:
             task = self._new.popleft()
             task.queued = False
             if task.state is TaskState.READY:
                 self._advance(task, 1)
+                begun.append(task.generation)
             if time.perf_counter() >= deadline:
-                return
+                break
+        if len(begun) > 1:
+            prepare_slices(begun)
 
     def _advance(self, task: Task, limit: int) -> None:
         """Run one slice and hand its ids on; an error ends this task and no other."""

@@ -11,13 +11,14 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from tinyllm.decoding.sampling import SamplerCache, SamplingError, TokenSampler
+from tinyllm.decoding.sampling import SamplerCache, SamplingError, TokenSampler, draw_ahead
 from tinyllm.model.base import LanguageModel
 
 # A slice looks at the clock after this many tokens, then after GROWTH times as many, and so on. So
 # few tokens of a temperature never seen before (some 20 us each) stay near a slice's time.
 FIRST_LOOK = 32
 GROWTH = 8
+MANY_TOKENS = 64  # from here on, drawing them ahead together with others pays
 
 
 class SamplingParams(NamedTuple):
@@ -69,6 +70,11 @@ class Generation:
             if not ids:
                 raise
         return ids
+
+
+def prepare_slices(generations: Sequence[Generation]) -> None:
+    """Make at once what the next slices of generations that began together will need."""
+    draw_ahead([each._sampler for each in generations if each.remaining >= MANY_TOKENS])
 
 
 def generate_tokens(
