@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Final
 
 from tinyllm.serving.exchange import Exchange
@@ -50,14 +51,19 @@ def _shown(text: str) -> str:
     return text if len(text) <= SHOWN_CHARACTERS else f"{text[:SHOWN_CHARACTERS]}..."
 
 
+@lru_cache(64)  # most requests are of one kind
+def _quoted(method: str, path: str) -> str:
+    """Return method and path in quotes, escaped: they are the client's own bytes."""
+    return json_string(f"{_shown(method) or '-'} {_shown(path) or '-'}")
+
+
 def text_line(exchange: Exchange) -> str:
-    """Return a line for people. Method and path are quoted: they are the client's own bytes."""
+    """Return a line for people."""
     first = exchange.first_token
     ttft = "-" if first is None else f"{first * 1000:.2f}ms"
-    what = json_string(f"{_shown(exchange.method) or '-'} {_shown(exchange.path) or '-'}")
     return (
         f"{_CLOCK.text(exchange.started_unix_nano)} {log_id(exchange)} {exchange.client()} "
-        f"{what} {exchange.status} {exchange.bytes_sent}B "
+        f"{_quoted(exchange.method, exchange.path)} {exchange.status} {exchange.bytes_sent}B "
         f"prompt={exchange.prompt_tokens} completion={exchange.completion_tokens} "
         f"ttft={ttft} duration={exchange.duration * 1000:.2f}ms {exchange.ended.value}\n"
     )

@@ -39,8 +39,10 @@ def random_u64() -> int:
 
 def random_hex(size: int) -> str:
     """Return `size` random bytes (1 or more) as lower-case hex digits, never all zero."""
-    if size == 2 * PIECE_BYTES:  # what nearly every caller wants
+    if size == 2 * PIECE_BYTES:  # nearly every caller wants this many, or half
         return random_trace_id()
+    if size == PIECE_BYTES:
+        return random_span_id()
     if size < 1:
         raise ValueError(f"random_hex of {size} bytes: it needs at least one")
     pieces = -(-size // PIECE_BYTES)
