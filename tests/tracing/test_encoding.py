@@ -109,17 +109,16 @@ def test_a_string_without_utf8_form_is_an_error() -> None:
         SpanEncoder().encode(record(model="\ud800"), TRACE_ID, SPAN_ID)
 
 
-@pytest.mark.parametrize("sizes", [[1], [3, 2], [0, 1, 0, 2], []])
-def test_a_body_of_several_slices_is_the_reference_body(sizes: list[int]) -> None:
+@pytest.mark.parametrize("count", [0, 1, 5])
+def test_a_body_is_the_reference_body(count: int) -> None:
     writer, encoder = BodyWriter(RESOURCE), SpanEncoder()
     for repeat in range(2):  # the second body overwrites the first, which was as long
-        names = iter(f"m{repeat}{number}" for number in range(10))
-        spans = [[record(model=next(names)) for _ in range(size)] for size in sizes]
+        spans = [record(model=f"m{repeat}{number}") for number in range(count)]
         writer.clear()
-        for piece in spans:
-            writer.add([encoder.encode(span, TRACE_ID, SPAN_ID) for span in piece])
-        assert writer.spans == sum(sizes)
-        wanted = otlp_json(RESOURCE, *(span_of(s, TRACE_ID, SPAN_ID) for p in spans for s in p))
+        for span in spans:
+            writer.add(encoder.encode(span, TRACE_ID, SPAN_ID))
+        assert writer.spans == count
+        wanted = otlp_json(RESOURCE, *(span_of(span, TRACE_ID, SPAN_ID) for span in spans))
         with writer.finish() as body:
             assert json.loads(bytes(body)) == json.loads(wanted)
 
@@ -128,7 +127,8 @@ def test_a_long_body_then_a_short_one() -> None:
     writer = BodyWriter(RESOURCE)
     for count in (100, 1):
         writer.clear()
-        writer.add([SpanEncoder().encode(record(), TRACE_ID, SPAN_ID)] * count)
+        for _ in range(count):
+            writer.add(SpanEncoder().encode(record(), TRACE_ID, SPAN_ID))
         with writer.finish() as body:
             (resource_spans,) = parsed(bytes(body)).resource_spans
         assert len(resource_spans.scope_spans[0].spans) == count

@@ -1,20 +1,21 @@
-"""The body of one export, put together in memory that is kept from batch to batch.
+"""The body of one export, written span by span into memory that is kept from batch to batch.
 
 A body of 512 spans is near a megabyte. Fresh memory of that size comes from the operating
-system with a page fault per 4 KiB, which costs more than the writing; so there is one buffer, and
-each batch overwrites the one before.
+system with a page fault per 4 KiB, and whatever is kept of a span until a batch is full drives the
+server's own data out of the processor's cache: either costs more than the writing. So the text of
+a span goes straight into a buffer that each batch overwrites.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from tinyllm.tracing.span import SCOPE, AttrValue, attribute_message
 from tinyllm.wire.jsontext import dump_json
 
 
 class BodyWriter:
-    """Writes ExportTraceServiceRequest, one after the other. For one thread."""
+    """Writes ExportTraceServiceRequest, one after the other. For one thread at a time."""
 
     def __init__(self, resource: Mapping[str, AttrValue]) -> None:
         attributes = [attribute_message(key, value) for key, value in resource.items()]
@@ -29,12 +30,10 @@ class BodyWriter:
         self._length = self._head_length
         self.spans = 0
 
-    def add(self, spans: Sequence[str]) -> None:
-        """Add encoded spans; a few at a time, for their text to stay in the processor's cache."""
-        if spans:
-            text = ",".join(spans)
-            self._append(f",{text}".encode() if self.spans else text.encode())
-            self.spans += len(spans)
+    def add(self, span: str) -> None:
+        """Add an encoded span."""
+        self._append(f",{span}".encode() if self.spans else span.encode())
+        self.spans += 1
 
     def finish(self) -> memoryview:
         """Return the whole body; release it before the next one is begun."""

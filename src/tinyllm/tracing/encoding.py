@@ -56,7 +56,7 @@ _combination = attrgetter(
 
 
 class SpanEncoder:
-    """Writes spans as members of OTLP's `spans` array. For one thread."""
+    """Writes spans as members of OTLP's `spans` array."""
 
     def __init__(self) -> None:
         self._kept: dict[tuple[object, ...], tuple[str, str]] = {}
