@@ -107,13 +107,13 @@ def _singular(record: CompletionSpan) -> str:
     """Return the attributes of one request. A line per row of SINGULAR: a loop costs twice."""
     text = ""
     if record.input_tokens is not None:
-        text = f'{_INPUT_TOKENS}{{"intValue":"{record.input_tokens}"}}}}'
+        text = f'{_INPUT_TOKENS}{record.input_tokens}"}}}}'
     if record.output_tokens is not None:
-        text += f'{_OUTPUT_TOKENS}{{"intValue":"{record.output_tokens}"}}}}'
+        text += f'{_OUTPUT_TOKENS}{record.output_tokens}"}}}}'
     if record.response_id is not None:
-        text += f'{_RESPONSE_ID}{{"stringValue":{json_string(record.response_id)}}}}}'
+        text += f"{_RESPONSE_ID}{json_string(record.response_id)}}}}}"
     if record.first_token_ns is not None:
-        text += f"{_TIME_TO_FIRST_TOKEN}{_double(record.first_token_ns / 1e9)}}}"
+        text += f"{_TIME_TO_FIRST_TOKEN}{record.first_token_ns / 1e9!r}}}}}"
     if record.seed is not None:
         text += f"{_SEED}{_int(record.seed)}}}"
     if record.request_id is not None:
@@ -170,15 +170,16 @@ _WRITERS: dict[Type, Callable[[Any], str]] = {
 }
 
 
-def _opening(fact: str) -> str:
+def _opening(fact: str, value: str = "") -> str:
     """Return the text before a fact's value; a comma first, as common attributes came before."""
-    return next(f',{{"key":"{row.key}","value":' for row in SINGULAR if row.fact == fact)
+    key = next(row.key for row in SINGULAR if row.fact == fact)
+    return f',{{"key":"{key}","value":{value}'
 
 
-_INPUT_TOKENS = _opening("input_tokens")
-_OUTPUT_TOKENS = _opening("output_tokens")
-_RESPONSE_ID = _opening("response_id")
-_TIME_TO_FIRST_TOKEN = _opening("time_to_first_token")
+_INPUT_TOKENS = _opening("input_tokens", '{"intValue":"')
+_OUTPUT_TOKENS = _opening("output_tokens", '{"intValue":"')
+_RESPONSE_ID = _opening("response_id", '{"stringValue":')
+_TIME_TO_FIRST_TOKEN = _opening("time_to_first_token", '{"doubleValue":')
 _SEED = _opening("seed")
 _REQUEST_IDS = _opening("request_ids")
 _QUERY = _opening("query")
