@@ -1,43 +1,32 @@
 """The text of a span, written fast: what `otlp_json(resource, span_of(record))` writes.
 
-At twenty thousand requests a second a span may cost a few microseconds, and most of a span is
-the same every time. So the text of all common attributes is kept per combination of facts
-(method, status, model, temperature, ...), and only ids, times and the attributes of the one
-request are printed anew. The memory is bounded: clients choose some of those facts.
+At ten thousand requests a second a span may cost a few microseconds, and most of a span is the
+same every time. So a template is kept per combination of facts (method, status, model,
+temperature, ...), and what differs from request to request (ids, times, counts) is filled in by
+one formatting call. The memory is bounded: clients choose some of those facts.
 
-Both forms read the table in attributes.py; tests/tracing/test_encoding.py compares them.
+A template is made by the reference form itself, from a record with marks in place of what
+differs. Marks are random, so that no client can send one; tests/tracing/test_encoding.py compares
+both forms.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Sequence
+import secrets
+from dataclasses import replace
 from operator import attrgetter
-from typing import Any
+from typing import Any, Final
 
-from tinyllm.tracing.attributes import (
-    COMMON,
-    END_OF_STREAM_EVENT,
-    FIRST_TOKEN_EVENT,
-    SINGULAR,
-    Attribute,
-    Type,
-    span_flags,
-)
+from tinyllm.tracing.attributes import span_of
 from tinyllm.tracing.completion import CompletionSpan
-from tinyllm.tracing.span import (
-    INT64_RANGE,
-    KIND_SERVER,
-    ROOT_FLAGS,
-    STATUS_ERROR,
-    AttrValue,
-    non_finite_name,
-)
+from tinyllm.tracing.span import INT64_RANGE, span_json
+from tinyllm.tracing.traceparent import TraceContext
 from tinyllm.wire.jsontext import json_string
 
-MAX_COMBINATIONS = 512  # texts kept, about 2 KiB each; then all are forgotten
+MAX_COMBINATIONS = 512  # templates kept, about 2 KiB each; then all are forgotten
+MAX_INT64 = INT64_RANGE[-1]
 
-# The fields of CompletionSpan that decide the common attributes, the name and the status.
+# The fields of CompletionSpan that a template has in its text.
 _combination = attrgetter(
     "status",
     "error",
@@ -55,131 +44,131 @@ _combination = attrgetter(
 )
 
 
+def _mark() -> str:
+    return f"mark-{secrets.token_hex(16)}"
+
+
+def _number() -> int:
+    """Return a random number of 18 digits: no sum of a few leaves int64 or loses a digit."""
+    return 10**17 + secrets.randbelow(9 * 10**17)
+
+
+_TRACE_ID, _SPAN_ID, _PARENT_ID, _TRACE_STATE = _mark(), _mark(), _mark(), _mark()
+_RESPONSE_ID, _REQUEST_ID, _QUERY = _mark(), _mark(), _mark()
+_START, _DURATION, _FIRST_TOKEN = _number(), _number(), _number()
+_INPUT_TOKENS, _OUTPUT_TOKENS, _SEED = _number(), _number(), _number()
+_LARGE_SEED: Final = _SEED + 2**63  # a string in OTLP
+
+# As they stand in a span, from its beginning to its end. Quotation marks go with a text that is
+# escaped when it is filled in.
+_IN_ORDER: Final = (
+    (_TRACE_ID,),
+    (_SPAN_ID,),
+    (_PARENT_ID,),
+    (f'"{_TRACE_STATE}"',),
+    (str(_START),),
+    (str(_START + _DURATION),),
+    (str(_INPUT_TOKENS),),
+    (str(_OUTPUT_TOKENS),),
+    (f'"{_RESPONSE_ID}"',),
+    (repr(_FIRST_TOKEN / 1e9),),
+    (str(_SEED), str(_LARGE_SEED)),
+    (f'"{_REQUEST_ID}"',),
+    (f'"{_QUERY}"',),
+    (str(_START + _FIRST_TOKEN),),
+    (str(_START + _DURATION),),
+)
+
+
 class SpanEncoder:
     """Writes spans as members of OTLP's `spans` array."""
 
     def __init__(self) -> None:
-        self._kept: dict[tuple[object, ...], tuple[str, str]] = {}
+        self._kept: dict[tuple[object, ...], str] = {}
 
     def encode(self, record: CompletionSpan, trace_id: str, span_id: str) -> str:
         """Return the JSON text of the span. `trace_id` is the parent's if there is one.
 
         Raises JsonError for a string that has no UTF-8 form.
         """
-        key = _combination(record)
-        kept = self._kept.get(key)
-        if kept is None:
-            kept = self._keep(key, record)
-        name_and_kind, common = kept
+        parent, seed, first_token = record.parent, record.seed, record.first_token_ns
+        inputs, outputs = record.input_tokens, record.output_tokens
+        response_id, request_id, query = record.response_id, record.request_id, record.query
+        trace_state = "" if parent is None else parent.trace_state
+        key = (
+            _combination(record),
+            None if parent is None else parent.flags,
+            not trace_state,
+            inputs is None,
+            outputs is None,
+            response_id is None,
+            first_token is None,
+            None if seed is None else seed > MAX_INT64,
+            request_id is None,
+            query is None,
+        )
+        template = self._kept.get(key)
+        if template is None:
+            template = self._keep(key, record)
         start = record.start_unix_nano
         end = start + record.duration_ns
-        return (
-            f'{{"traceId":"{trace_id}","spanId":"{span_id}",{_link(record)}{name_and_kind}'
-            f'"startTimeUnixNano":"{start}","endTimeUnixNano":"{end}",'
-            f"{common}{_singular(record)}],{_events(record, end)}"
+        return template % (
+            trace_id,
+            span_id,
+            None if parent is None else parent.span_id,
+            json_string(trace_state) if trace_state else None,
+            start,
+            end,
+            inputs,
+            outputs,
+            None if response_id is None else json_string(response_id),
+            None if first_token is None else first_token / 1e9,
+            seed,
+            None if request_id is None else json_string(request_id),
+            None if query is None else json_string(query),
+            None if first_token is None else start + first_token,
+            end,
         )
 
-    def _keep(self, key: tuple[object, ...], record: CompletionSpan) -> tuple[str, str]:
-        """Return what comes before the times, and what comes after them up to the seams."""
-        name_and_kind = f'"name":{json_string(record.name)},"kind":{KIND_SERVER},'
-        status = f'{{"code":{STATUS_ERROR}}}' if record.error_type is not None else "{}"
-        attributes = ",".join(
-            _attribute(row, fact)
-            for row in COMMON
-            if (fact := getattr(record, row.fact)) is not None
-        )
-        kept = name_and_kind, f'"status":{status},"attributes":[{attributes}'
+    def _keep(self, key: tuple[object, ...], record: CompletionSpan) -> str:
+        template = _template(record)
         if len(self._kept) >= MAX_COMBINATIONS:
             self._kept.clear()
-        self._kept[key] = kept
-        return kept
+        self._kept[key] = template
+        return template
 
 
-def _link(record: CompletionSpan) -> str:
+def _template(record: CompletionSpan) -> str:
+    """Return the record's span with a `%s` for each value that differs, `%.0s` if it has none."""
+    text, template, position = span_json(span_of(_marked(record), _TRACE_ID, _SPAN_ID)), "", 0
+    for marks in _IN_ORDER:
+        for mark in marks:
+            if (found := text.find(mark, position)) >= 0:
+                template += text[position:found].replace("%", "%%") + "%s"
+                position = found + len(mark)
+                break
+        else:
+            template += "%.0s"
+    return template + text[position:].replace("%", "%%")
+
+
+def _marked(record: CompletionSpan) -> CompletionSpan:
+    """Return the record with marks for the facts that it has, of those that differ."""
     parent = record.parent
-    if parent is None:
-        return f'"flags":{ROOT_FLAGS},'
-    state = f'"traceState":{json_string(parent.trace_state)},' if parent.trace_state else ""
-    return f'"parentSpanId":"{parent.span_id}",{state}"flags":{span_flags(record)},'
-
-
-def _singular(record: CompletionSpan) -> str:
-    """Return the attributes of one request. A line per row of SINGULAR: a loop costs twice."""
-    text = ""
-    if record.input_tokens is not None:
-        text = f'{_INPUT_TOKENS}{record.input_tokens}"}}}}'
-    if record.output_tokens is not None:
-        text += f'{_OUTPUT_TOKENS}{record.output_tokens}"}}}}'
-    if record.response_id is not None:
-        text += f"{_RESPONSE_ID}{json_string(record.response_id)}}}}}"
-    if record.first_token_ns is not None:
-        text += f"{_TIME_TO_FIRST_TOKEN}{record.first_token_ns / 1e9!r}}}}}"
-    if record.seed is not None:
-        text += f"{_SEED}{_int(record.seed)}}}"
-    if record.request_id is not None:
-        text += f"{_REQUEST_IDS}{_strings((record.request_id,))}}}"
-    if record.query is not None:
-        text += f"{_QUERY}{_string(record.query)}}}"
-    return text
-
-
-def _events(record: CompletionSpan, end: int) -> str:
-    """Return the events, and the end of the span's object."""
-    whole_stream = record.stream and record.status == 200 and record.error is None
-    last = f'{{"timeUnixNano":"{end}","name":"{END_OF_STREAM_EVENT}"}}' if whole_stream else ""
-    if record.first_token_ns is None:
-        return f'"events":[{last}]}}'
-    moment = record.start_unix_nano + record.first_token_ns
-    comma = "," if last else ""
-    return f'"events":[{{"timeUnixNano":"{moment}","name":"{FIRST_TOKEN_EVENT}"}}{comma}{last}]}}'
-
-
-def _attribute(row: Attribute, fact: AttrValue) -> str:
-    return f'{{"key":"{row.key}","value":{_WRITERS[row.type](fact)}}}'
-
-
-def _string(value: str) -> str:
-    return f'{{"stringValue":{json_string(value)}}}'
-
-
-def _int(value: int) -> str:
-    kind = "intValue" if value in INT64_RANGE else "stringValue"
-    return f'{{"{kind}":"{value}"}}'
-
-
-def _double(value: float) -> str:
-    number = float(value)
-    text = repr(number) if math.isfinite(number) else f'"{non_finite_name(number)}"'
-    return f'{{"doubleValue":{text}}}'
-
-
-def _boolean(value: bool) -> str:
-    return '{"boolValue":true}' if value else '{"boolValue":false}'
-
-
-def _strings(values: Sequence[str]) -> str:
-    return f'{{"arrayValue":{{"values":[{",".join(map(_string, values))}]}}}}'
-
-
-_WRITERS: dict[Type, Callable[[Any], str]] = {
-    Type.STRING: _string,
-    Type.INT: _int,
-    Type.DOUBLE: _double,
-    Type.BOOLEAN: _boolean,
-    Type.STRINGS: _strings,
-}
-
-
-def _opening(fact: str, value: str = "") -> str:
-    """Return the text before a fact's value; a comma first, as common attributes came before."""
-    key = next(row.key for row in SINGULAR if row.fact == fact)
-    return f',{{"key":"{key}","value":{value}'
-
-
-_INPUT_TOKENS = _opening("input_tokens", '{"intValue":"')
-_OUTPUT_TOKENS = _opening("output_tokens", '{"intValue":"')
-_RESPONSE_ID = _opening("response_id", '{"stringValue":')
-_TIME_TO_FIRST_TOKEN = _opening("time_to_first_token", '{"doubleValue":')
-_SEED = _opening("seed")
-_REQUEST_IDS = _opening("request_ids")
-_QUERY = _opening("query")
+    marks: dict[str, Any] = {
+        "response_id": _RESPONSE_ID,
+        "request_id": _REQUEST_ID,
+        "query": _QUERY,
+        "first_token_ns": _FIRST_TOKEN,
+        "input_tokens": _INPUT_TOKENS,
+        "output_tokens": _OUTPUT_TOKENS,
+        "seed": _SEED if (record.seed or 0) <= MAX_INT64 else _LARGE_SEED,
+    }
+    return replace(
+        record,
+        start_unix_nano=_START,
+        duration_ns=_DURATION,
+        parent=parent
+        and TraceContext(_TRACE_ID, _PARENT_ID, parent.flags, parent.trace_state and _TRACE_STATE),
+        **{fact: mark for fact, mark in marks.items() if getattr(record, fact) is not None},
+    )

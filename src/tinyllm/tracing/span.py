@@ -82,6 +82,11 @@ def otlp_json(resource: str | Mapping[str, AttrValue], *spans: Span) -> str:
     return dump_json({"resourceSpans": [resource_spans]})
 
 
+def span_json(span: Span) -> str:
+    """Return one span as a member of an export's `spans`."""
+    return dump_json(_span(span))
+
+
 def any_value(value: AttrValue) -> dict[str, Json]:
     """Return an attribute's value as the message AnyValue."""
     if isinstance(value, bool):
