@@ -64,6 +64,7 @@ class ServerProcess:
             stdout=self.stdout,
             stderr=self._stderr,
             env={**os.environ, **self.environ},
+            start_new_session=True,  # as services are started: a scheduling group of its own
         )
         deadline = time.monotonic() + START_SECONDS
         while time.monotonic() < deadline and self._process.poll() is None:

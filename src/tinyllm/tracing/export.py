@@ -32,6 +32,7 @@ from tinyllm.wire.jsontext import JsonError
 log = logging.getLogger("tinyllm.tracing")
 
 MAX_TEXT_LENGTH = 256  # characters kept of a text that a client chooses
+SPARE_BODIES = 2  # kept for the next batches: near a megabyte each
 UNSENT = "not sent before the end"
 MAX_PAUSE = 8.0  # seconds between two attempts, if the collector names no time
 
@@ -194,8 +195,9 @@ class SpanExporter:
             log.exception("a batch of spans could not be exported")
             self._losses["in a fault of the exporter"] += writer.spans
         self._in_hand = 0
-        writer.clear()
-        self._spare.append(writer)
+        if len(self._spare) < SPARE_BODIES:
+            writer.clear()
+            self._spare.append(writer)
 
     def _deliver(self, body: memoryview, size: int) -> None:
         """Post a batch until it is accepted or refused, or until no time is left for it."""
