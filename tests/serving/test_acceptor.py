@@ -90,3 +90,20 @@ def test_a_fault_in_one_new_connection_is_not_the_next_one_s(
     assert clients[0].closed
     assert [client.reply.status for client in clients[1:]] == [200, 200]
     assert len(caplog.records) == 1
+
+
+def test_a_fault_in_sending_one_first_answer_is_not_the_next_one_s(
+    port: Port, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clients = [port.connect_quietly() for _ in range(3)]
+    for client in clients:
+        client.send_quietly(get("/healthz"))
+
+    def faulty(data: bytes, flags: int = 0) -> int:
+        raise MemoryError("the fault")
+
+    monkeypatch.setattr(clients[0].socket, "send", faulty)
+    port.loop.run()
+    assert clients[0].closed
+    assert [client.reply.status for client in clients[1:]] == [200, 200]
+    assert len(caplog.records) == 1

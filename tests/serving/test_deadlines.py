@@ -183,6 +183,23 @@ def test_a_client_that_takes_a_little_now_and_then_is_not(port: Port) -> None:
     assert port.exchanges[0].ended is Ended.COMPLETED
 
 
+@pytest.mark.parametrize("count", [1, 40], ids=["the last answer", "many pipelined answers"])
+def test_a_client_that_takes_nothing_of_a_first_answer_is_cut_off(port: Port, count: int) -> None:
+    """It was there when the connection was accepted, and part of its answer left at once."""
+    client = port.connect_quietly()
+    client.stop_reading()
+    client.socket.send_buffer = 4096
+    one = post("/v1/completions", {"model": "m" * 9000, "prompt": "a"}, "Connection: keep-alive")
+    last = post("/v1/completions", {"model": "m" * 9000, "prompt": "a"})
+    client.send_quietly(one * (count - 1) + last)
+    port.loop.run()
+    port.loop.advance(59.9)
+    assert not client.closed
+    port.loop.advance(0.1 + LATE)
+    assert client.closed
+    assert client.was_reset
+
+
 @pytest.mark.parametrize("takes", [True, False])
 def test_the_last_bytes_have_the_same_patience(port: Port, takes: bool) -> None:
     client = port.connect()

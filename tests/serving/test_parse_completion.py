@@ -112,3 +112,9 @@ def test_a_number_out_of_range_is_refused_unless_the_caller_checks_ranges_itself
     ]
     with pytest.raises(JsonError):
         parse_json("[Infinity]", allow_overflow=True)
+
+
+@pytest.mark.parametrize("zero", ["0", "-0", "0.0", "-0.0", "0e5"])
+def test_a_temperature_of_zero_has_no_sign(zero: str) -> None:
+    wanted = parse_completion(f'{{"model":"m","prompt":"a","temperature":{zero}}}'.encode())
+    assert repr(wanted.temperature) == "0.0"

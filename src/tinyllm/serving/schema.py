@@ -73,7 +73,8 @@ def parse_completion(body: bytes) -> CompletionRequest:
     stream = get("stream")
     if stream is not None and type(stream) is not bool:
         raise _wrong("stream", "true or false", stream)
-    return CompletionRequest(model, prompt, max_tokens, float(temperature), seed, bool(stream))
+    # + 0.0 makes a float of an integer, and of -0.0 the 0.0 that it equals.
+    return CompletionRequest(model, prompt, max_tokens, temperature + 0.0, seed, bool(stream))
 
 
 def _wrong(name: str, wanted: str, value: Json) -> ApiError:

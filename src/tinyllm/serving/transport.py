@@ -175,10 +175,17 @@ class SocketTransport(asyncio.Transport):
     def uncork(self) -> None:
         """Send what was written so far, and from now on at once."""
         self._corked = False
-        if self._buffer:
+        if not self._buffer:
+            return
+        try:
             self._flush()
-            if self._buffer:
+            if self._buffer:  # the protocol counts from what is left, so it is asked to pause anew
                 self._await_room()
+                self._paused = True
+                self._protocol.pause_writing()
+        except Exception:
+            logger.exception("a connection failed on its first answer")
+            self._lose(None)
 
     def _await_room(self) -> None:
         self._writing = True

@@ -25,7 +25,8 @@ KNOWN_METHODS = frozenset(
 class CompletionSpan:
     """The facts of one completion request; fill in what is known when it is known.
 
-    Times after the start are nanoseconds of the monotonic clock since the start.
+    Times after the start are nanoseconds of the monotonic clock since the start. Of the integers
+    only the seed may be too large for int64.
     """
 
     start_unix_nano: int  # wall clock when the request's head was read

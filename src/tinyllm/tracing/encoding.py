@@ -1,9 +1,10 @@
 """The text of a span, written fast: what `otlp_json(resource, span_of(record))` writes.
 
 At ten thousand requests a second a span may cost a few microseconds, and most of a span is the
-same every time. So a template is kept per combination of facts (method, status, model,
-temperature, ...), and what differs from request to request (ids, times, counts) is filled in by
-one formatting call. The memory is bounded: clients choose some of those facts.
+same every time. So a template is kept per combination of facts (method, status, host, ...), and
+what differs from request to request, or is any client's to choose, is filled in by one formatting
+call. A new template costs as much as twenty spans, so few facts are left to it; the memory is
+bounded.
 
 A template is made by the reference form itself, from a record with marks in place of what
 differs. Marks are random, so that no client can send one; tests/tracing/test_encoding.py compares
@@ -23,21 +24,18 @@ from tinyllm.tracing.span import INT64_RANGE, span_json
 from tinyllm.tracing.traceparent import TraceContext
 from tinyllm.wire.jsontext import json_string
 
-MAX_COMBINATIONS = 512  # templates kept, about 2 KiB each; then all are forgotten
+MAX_COMBINATIONS = 512  # templates kept, about 2 KiB each; then the oldest is forgotten
 MAX_INT64 = INT64_RANGE[-1]
 
 # The fields of CompletionSpan that a template has in its text.
 _combination = attrgetter(
     "status",
     "error",
-    "model",
-    "max_tokens",
     "temperature",
     "stream",
     "finish_reason",
     "host",
     "client_address",
-    "user_agent",
     "http_version",
     "method",
     "path",
@@ -54,8 +52,8 @@ def _number() -> int:
 
 
 _TRACE_ID, _SPAN_ID, _PARENT_ID, _TRACE_STATE = _mark(), _mark(), _mark(), _mark()
-_RESPONSE_ID, _REQUEST_ID, _QUERY = _mark(), _mark(), _mark()
-_START, _DURATION, _FIRST_TOKEN = _number(), _number(), _number()
+_USER_AGENT, _MODEL, _RESPONSE_ID, _REQUEST_ID, _QUERY = (_mark() for _ in range(5))
+_START, _DURATION, _FIRST_TOKEN, _MAX_TOKENS = (_number() for _ in range(4))
 _INPUT_TOKENS, _OUTPUT_TOKENS, _SEED = _number(), _number(), _number()
 _LARGE_SEED: Final = _SEED + 2**63  # a string in OTLP
 
@@ -68,6 +66,9 @@ _IN_ORDER: Final = (
     (f'"{_TRACE_STATE}"',),
     (str(_START),),
     (str(_START + _DURATION),),
+    (f'"{_USER_AGENT}"',),
+    (f'"{_MODEL}"',),
+    (str(_MAX_TOKENS),),
     (str(_INPUT_TOKENS),),
     (str(_OUTPUT_TOKENS),),
     (f'"{_RESPONSE_ID}"',),
@@ -94,11 +95,15 @@ class SpanEncoder:
         parent, seed, first_token = record.parent, record.seed, record.first_token_ns
         inputs, outputs = record.input_tokens, record.output_tokens
         response_id, request_id, query = record.response_id, record.request_id, record.query
+        user_agent, model, max_tokens = record.user_agent, record.model, record.max_tokens
         trace_state = "" if parent is None else parent.trace_state
         key = (
             _combination(record),
             None if parent is None else parent.flags,
             not trace_state,
+            user_agent is None,
+            model is None,
+            max_tokens is None,
             inputs is None,
             outputs is None,
             response_id is None,
@@ -119,6 +124,9 @@ class SpanEncoder:
             json_string(trace_state) if trace_state else None,
             start,
             end,
+            None if user_agent is None else json_string(user_agent),
+            None if model is None else json_string(model),
+            max_tokens,
             inputs,
             outputs,
             None if response_id is None else json_string(response_id),
@@ -133,7 +141,7 @@ class SpanEncoder:
     def _keep(self, key: tuple[object, ...], record: CompletionSpan) -> str:
         template = _template(record)
         if len(self._kept) >= MAX_COMBINATIONS:
-            self._kept.clear()
+            del self._kept[next(iter(self._kept))]
         self._kept[key] = template
         return template
 
@@ -156,6 +164,9 @@ def _marked(record: CompletionSpan) -> CompletionSpan:
     """Return the record with marks for the facts that it has, of those that differ."""
     parent = record.parent
     marks: dict[str, Any] = {
+        "user_agent": _USER_AGENT,
+        "model": _MODEL,
+        "max_tokens": _MAX_TOKENS,
         "response_id": _RESPONSE_ID,
         "request_id": _REQUEST_ID,
         "query": _QUERY,
