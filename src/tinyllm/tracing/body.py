@@ -1,9 +1,8 @@
-"""The body of one export, written span by span into memory that is kept from batch to batch.
+"""The body of one export, put together in memory that is kept from batch to batch.
 
 A body of 512 spans is near a megabyte. Fresh memory of that size comes from the operating
-system with a page fault per 4 KiB, and whatever is kept of a span until a batch is full drives the
-server's own data out of the processor's cache: either costs more than the writing. So the text of
-a span goes straight into a buffer that each batch overwrites.
+system with a page fault per 4 KiB, which costs more than the writing; so there is one buffer, and
+each batch overwrites the one before.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from tinyllm.wire.jsontext import dump_json
 
 
 class BodyWriter:
-    """Writes ExportTraceServiceRequest, one after the other. For one thread at a time."""
+    """Writes ExportTraceServiceRequest, one after the other. For one thread."""
 
     def __init__(self, resource: Mapping[str, AttrValue]) -> None:
         attributes = [attribute_message(key, value) for key, value in resource.items()]

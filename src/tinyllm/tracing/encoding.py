@@ -82,7 +82,7 @@ _IN_ORDER: Final = (
 
 
 class SpanEncoder:
-    """Writes spans as members of OTLP's `spans` array."""
+    """Writes spans as members of OTLP's `spans` array. For one thread."""
 
     def __init__(self) -> None:
         self._kept: dict[tuple[object, ...], str] = {}

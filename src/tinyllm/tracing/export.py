@@ -1,9 +1,9 @@
 """Spans on their way out: a bounded queue, one thread, batches; nothing waits for any of it.
 
-The server calls `offer` on its event loop, which writes the span into the body of the batch that
-is being filled, and returns. One daemon thread posts bodies that are full, or whose oldest span
-has waited `schedule_delay`. It sleeps in between: a wake-up costs a system call and hands the
-interpreter over, so there is one per batch and none per span.
+The server calls `offer` on its event loop, which appends to a deque and returns. One daemon
+thread takes batches off, writes and posts them. It sleeps until a batch is full or the oldest
+span has waited `schedule_delay`: a wake-up costs a system call and hands the interpreter over, so
+there is one per batch and none per span.
 
 What goes wrong costs spans, never answers. A batch is tried again while that can help and time
 is left. After a connection that broke, nobody knows whether the batch was taken; OTLP ("Duplicate
@@ -32,7 +32,7 @@ from tinyllm.wire.jsontext import JsonError
 log = logging.getLogger("tinyllm.tracing")
 
 MAX_TEXT_LENGTH = 256  # characters kept of a text that a client chooses
-SPARE_BODIES = 2  # kept for the next batches: near a megabyte each
+TURN = 128  # spans written before another thread gets the interpreter: about half a millisecond
 UNSENT = "not sent before the end"
 MAX_PAUSE = 8.0  # seconds between two attempts, if the collector names no time
 
@@ -66,11 +66,8 @@ class SpanExporter:
         self._config = config
         self._collector = Collector(config)
         self._encoder = SpanEncoder()
-        self._bodies = threading.Lock()  # `offer` writes them, the thread takes them
-        self._open = BodyWriter(config.resource)  # takes the next span
-        self._full: deque[BodyWriter] = deque()
-        self._spare: list[BodyWriter] = []
-        self.waiting = 0  # spans in them, not yet in the thread's hands
+        self._writer = BodyWriter(config.resource)
+        self._queue: deque[CompletionSpan] = deque()
         self._limit = config.max_queue_size  # 0 once closed
         self._batch_size = config.max_batch_size
         self._asleep = False
@@ -97,14 +94,11 @@ class SpanExporter:
         return +Counter({"at a full queue": self._overflow, **self._losses})  # + drops zeros
 
     def offer(self, record: CompletionSpan) -> None:
-        """Take the facts of a finished request; never blocks. A record may be changed here."""
-        if self.waiting >= self._limit:
+        """Take the facts of a finished request; never blocks. The record is ours from now on."""
+        queue = self._queue
+        waiting = len(queue)
+        if waiting >= self._limit:
             self._overflow += 1
-            return
-        parent = record.parent
-        trace_id = random_trace_id() if parent is None else parent.trace_id
-        sampler = self._config.sampler
-        if sampler is not None and not sampler.keeps(parent, trace_id):
             return
         if (
             len(record.model or "") > MAX_TEXT_LENGTH
@@ -113,25 +107,10 @@ class SpanExporter:
             or len(record.host or "") > MAX_TEXT_LENGTH
         ):
             _cut(record)
-        try:
-            text = self._encoder.encode(record, trace_id, random_span_id())
-        except JsonError as problem:
-            self._lose(1, "that cannot be written", str(problem))
-            return
-        with self._bodies:
-            self._open.add(text)
-            self.waiting += 1
-            is_full = self._open.spans >= self._batch_size
-            if is_full:
-                self._close_body()
-        if is_full and self._asleep:
+        queue.append(record)
+        if self._asleep and waiting + 1 >= self._batch_size:
             self._asleep = False
             self._wake.set()
-
-    def _close_body(self) -> None:
-        """Begin a new body; the lock is held."""
-        self._full.append(self._open)
-        self._open = self._spare.pop() if self._spare else BodyWriter(self._config.resource)
 
     def close(self, timeout: float) -> bool:
         """Send what is waiting, one attempt per batch, in `timeout` seconds; say what was lost.
@@ -146,7 +125,7 @@ class SpanExporter:
         self._wake.set()
         self._thread.join(timeout)
         if self._thread.is_alive():
-            self._losses[UNSENT] = self.waiting + self._in_hand
+            self._losses[UNSENT] = len(self._queue) + self._in_hand
         if dropped := self.dropped:
             reasons = ", ".join(f"{number} {reason}" for reason, number in dropped.items())
             log.warning("%d spans exported, %d lost: %s", self._exported, dropped.total(), reasons)
@@ -154,50 +133,56 @@ class SpanExporter:
 
     def _run(self) -> None:
         while not self._closing.is_set():
-            if self._sleep():
-                self._close_begun()
-            while self._full and not self._closing.is_set():
-                self._export_batch()
+            due = len(self._queue) if self._sleep() else 0
+            while (due > 0 or len(self._queue) >= self._batch_size) and not self._closing.is_set():
+                due -= self._export_batch()
             self._report_overflow()
-        self._close_begun()
-        while self._full and time.monotonic() < self._end:
+        while self._queue and time.monotonic() < self._end:
             self._export_batch()
-        self._losses[UNSENT] += self.waiting
+        self._losses[UNSENT] += len(self._queue)
         self._collector.close()
 
     def _sleep(self) -> bool:
         """Wait for a full batch or for the end; return True if `schedule_delay` passed instead."""
         self._wake.clear()
         self._asleep = True
-        woken = (
-            bool(self._full)
-            or self._closing.is_set()
-            or self._wake.wait(self._config.schedule_delay)
-        )
+        if len(self._queue) < self._batch_size and not self._closing.is_set():
+            woken = self._wake.wait(self._config.schedule_delay)
+        else:
+            woken = True
         self._asleep = False
         return not woken
 
-    def _close_begun(self) -> None:
-        with self._bodies:
-            if self._open.spans:
-                self._close_body()
-
-    def _export_batch(self) -> None:
-        """Export the oldest batch. Never raises."""
-        with self._bodies:
-            writer = self._full.popleft()
-            self._in_hand = writer.spans
-            self.waiting -= writer.spans
+    def _export_batch(self) -> int:
+        """Export one batch and return how many spans it had. Never raises."""
+        queue = self._queue
+        records = [queue.popleft() for _ in range(min(len(queue), self._batch_size))]
+        self._in_hand = len(records)
         try:
-            with writer.finish() as body:
-                self._deliver(body, writer.spans)
+            self._write(records)
+            with self._writer.finish() as body:
+                if self._writer.spans:
+                    self._deliver(body, self._writer.spans)
         except Exception:  # a fault of ours must not end the thread
             log.exception("a batch of spans could not be exported")
-            self._losses["in a fault of the exporter"] += writer.spans
+            self._losses["in a fault of the exporter"] += len(records)
         self._in_hand = 0
-        if len(self._spare) < SPARE_BODIES:
-            writer.clear()
-            self._spare.append(writer)
+        return len(records)
+
+    def _write(self, records: list[CompletionSpan]) -> None:
+        """Write the spans that are to be kept into a new body."""
+        sampler, encode = self._config.sampler, self._encoder.encode
+        self._writer.clear()
+        for number, record in enumerate(records):
+            parent = record.parent
+            trace_id = random_trace_id() if parent is None else parent.trace_id
+            if sampler is None or sampler.keeps(parent, trace_id):
+                try:
+                    self._writer.add(encode(record, trace_id, random_span_id()))
+                except JsonError as problem:
+                    self._lose(1, "that cannot be written", str(problem))
+            if number % TURN == 0:
+                time.sleep(0)  # a thread that waits for the interpreter gets it
 
     def _deliver(self, body: memoryview, size: int) -> None:
         """Post a batch until it is accepted or refused, or until no time is left for it."""
