@@ -52,13 +52,14 @@ check: $(VENV)/installed-test  ## ruff and mypy --strict
 # Real clients and a real proxy, which are not Python's to install.
 NODE  := tests/clients/node
 TOOLS  = $(if $(shell command -v curl),,curl) $(if $(shell command -v npm),,nodejs npm) \
-         $(if $(shell PATH=$$PATH:/usr/sbin command -v nginx),,nginx-light)
+         $(if $(shell PATH=$$PATH:/usr/sbin command -v nginx),,nginx-light) \
+         $(if $(shell command -v openssl),,openssl)
 
 $(NODE)/node_modules/installed: $(NODE)/package.json
 	npm install --prefix $(NODE) --no-package-lock --no-audit --no-fund --silent
 	@touch $@
 
-tools:  ## the programs beside Python that the suite runs (Debian: curl, node, nginx)
+tools:  ## the programs beside Python that the suite runs (Debian: curl, node, nginx, openssl)
 	@if [ -n "$(strip $(TOOLS))" ]; then apt-get update -qq && \
 	  DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $(TOOLS); fi
 	@$(MAKE) --no-print-directory $(NODE)/node_modules/installed

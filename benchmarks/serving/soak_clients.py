@@ -72,7 +72,7 @@ def refused(rng: random.Random, address: Address) -> None:
     """A request that is wrong in one way or another."""
     wrong = (
         _completion(rng, max_tokens=rng.choice((0, -1, "x", 4097))),
-        b"GET /nowhere HTTP/1.1\r\nHost: t\r\n\r\n",
+        b"GET /missing HTTP/1.1\r\nHost: t\r\n\r\n",
         b"POST /v1/completions HTTP/1.1\r\nHost: t\r\n\r\n",
         b"\xff" + rng.randbytes(50) + b"\r\n\r\n",
     )

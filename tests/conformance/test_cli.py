@@ -86,8 +86,8 @@ USAGE = {
     "all skipped": ((WIRE, "--base-url", "http://h", "--skip", "*"), "no case is left"),
     "no time": ((WIRE, "--base-url", "http://h", "--timeout", "0"), "must be above 0"),
     "no model": (
-        (ENGINE, "--base-url", "http://h", "--checkpoint", "/nowhere"),
-        "/nowhere: FileNotFoundError",
+        (ENGINE, "--base-url", "http://h", "--checkpoint", "/missing"),
+        "/missing: FileNotFoundError",
     ),
 }
 

@@ -156,7 +156,7 @@ def test_errors_use_the_openai_shape(address: Address) -> None:
     cases = [
         (post("/v1/completions", b'{"model":"m"}'), 400, "prompt"),
         (post("/v1/completions", b"{"), 400, None),
-        (get("/nowhere"), 404, None),
+        (get("/missing"), 404, None),
         (get("/v1/completions"), 405, None),
         (post("/healthz", b"{}"), 405, None),
         (b"POST /v1/completions HTTP/1.1\r\nHost: t\r\n\r\n", 411, None),
@@ -205,7 +205,7 @@ def test_echoes_x_request_id(address: Address) -> None:
         assert echoed.headers["x-request-id"] == "abc-123"
         assert "x-request-id" not in complete(address, stream=stream).headers
     assert exchange(address, get("/healthz", "x-request-ID: ~!")).headers["x-request-id"] == "~!"
-    assert exchange(address, get("/nowhere", "X-Request-Id: e")).headers["x-request-id"] == "e"
+    assert exchange(address, get("/missing", "X-Request-Id: e")).headers["x-request-id"] == "e"
     assert complete(address, "X-Request-Id: e", prompt="").headers["x-request-id"] == "e"
 
 

@@ -14,7 +14,7 @@ import statistics
 import struct
 import subprocess
 import time
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -49,6 +49,7 @@ class Process:
 
     def __init__(self, server: TlServe) -> None:
         self._folder = Path("/proc") / str(server.process.pid)
+        self._asked: deque[int] = deque(maxlen=10)
 
     @property
     def open_files(self) -> int:
@@ -59,10 +60,9 @@ class Process:
         return len(os.listdir(self._folder / "task"))
 
     def is_idle(self) -> bool:
-        """Whether it used no processor time for a while."""
-        before = self._ticks()
-        time.sleep(0.1)
-        return self._ticks() == before
+        """Whether it used no processor time between the last ten times that one asked."""
+        self._asked.append(self._ticks())
+        return len(self._asked) == self._asked.maxlen and len(set(self._asked)) == 1
 
     def _ticks(self) -> int:
         fields = (self._folder / "stat").read_text().rpartition(")")[2].split()

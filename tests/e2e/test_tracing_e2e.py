@@ -182,15 +182,15 @@ def test_an_abandoned_stream_is_an_error_of_its_client(
     observed: tuple[TlServe, FakeCollector],
 ) -> None:
     server, fake = observed
-    body = {"model": "m", "prompt": "a", "max_tokens": 4096, "stream": True}
+    # The name is in every event: the stream is larger than the buffers on its way.
+    body = {"model": "m" * 3000, "prompt": "a", "max_tokens": 4096, "stream": True}
     with connect(server.address) as connection:
         connection.sendall(post("/v1/completions", body, "X-Request-Id: abandoned"))
         assert connection.recv(100).startswith(b"HTTP/1.1 200 OK")
         # Bytes unread at the close make it a reset, whatever the server still had to send.
     span = span_of_request(fake, "abandoned")
     found = attributes(span)
-    if found["gen_ai.usage.output_tokens"] == "4096":
-        pytest.skip("the whole stream fitted into the socket's buffers")
+    assert int(found["gen_ai.usage.output_tokens"]) < 4096
     assert span["status"] == {"code": 2}
     assert found["error.type"] == "client_gone"
     assert found["tinyllm.abandoned"] is True
@@ -200,7 +200,7 @@ def test_an_abandoned_stream_is_an_error_of_its_client(
 def test_other_paths_have_no_spans(succ_model: Path) -> None:
     with collector() as fake, traced(succ_model, fake.endpoint) as server:
         exchange(server.address, get("/healthz"))
-        exchange(server.address, get("/nowhere"))
+        exchange(server.address, get("/missing"))
         complete(server.address)
         assert server.stop()[0] == 0
     assert [span["name"] for span in fake.spans()] == ["POST /v1/completions"]

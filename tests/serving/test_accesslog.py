@@ -153,7 +153,7 @@ def test_a_request_id_that_tries_to_be_a_header_is_a_400(port: Port) -> None:
     ("request_bytes", "pattern"),
     [
         (get("/healthz"), r'"GET /healthz" 200 101B prompt=0 completion=0 ttft=- .* completed'),
-        (get("/nowhere?a=b"), r'"GET /nowhere" 404 \d+B .* completed'),
+        (get("/missing?a=b"), r'"GET /missing" 404 \d+B .* completed'),
         (get("http://h/healthz"), r'"GET /healthz" 200 '),
         (b"nonsense\r\n\r\n", r'"- -" 400 .* completed'),
         (

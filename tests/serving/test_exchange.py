@@ -59,7 +59,7 @@ def test_the_seed_that_was_asked_for_is_the_seed(port: Port) -> None:
     [
         (post("/v1/completions", {"model": "m"}), 400, "/v1/completions"),
         (get("/v1/completions"), 405, "/v1/completions"),
-        (get("/nowhere"), 404, "/nowhere"),
+        (get("/missing"), 404, "/missing"),
         (b"POST /v1/completions HTTP/1.1\r\nHost: t\r\n\r\n", 411, ""),
         (b"nonsense\r\n\r\n", 400, ""),
     ],
@@ -80,7 +80,7 @@ def test_a_refused_request(port: Port, request_bytes: bytes, status: int, path: 
 def test_each_request_of_a_connection_has_its_own(port: Port) -> None:
     client = port.connect()
     client.send(get("/healthz", "Connection: keep-alive", "X-Request-Id: 1") * 2)
-    client.send(get("/nowhere", "X-Request-Id: 2"))
+    client.send(get("/missing", "X-Request-Id: 2"))
     assert [exchange.request_id for exchange in port.exchanges] == ["1", "1", "2"]
     assert [exchange.status for exchange in port.exchanges] == [200, 200, 404]
     assert sum(exchange.bytes_sent for exchange in port.exchanges) == len(client.received)

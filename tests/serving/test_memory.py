@@ -50,7 +50,7 @@ def end_with_a_reset(port: Port, request: bytes) -> None:
         b"",
         b"GET",
         b"junk\r\n\r\n",
-        get("/nowhere"),
+        get("/missing"),
         KEPT * 40,
         post("/v1/completions", {**GREEDY, "max_tokens": 3}),
         post("/v1/completions", {**GREEDY, "max_tokens": 3000}),

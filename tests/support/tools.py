@@ -1,4 +1,4 @@
-"""Programs that tests need beside Python: curl, node, npm, nginx."""
+"""Programs that tests need beside Python: curl, node, npm, nginx, openssl."""
 
 from __future__ import annotations
 

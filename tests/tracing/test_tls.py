@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import ssl
 import subprocess
 import threading
@@ -12,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from support.tools import require
 from tinyllm.tracing import ExportConfig
 from tinyllm.tracing.transport import Accepted, Collector, Unavailable
 
@@ -35,11 +35,10 @@ class Taking(BaseHTTPRequestHandler):
 @pytest.fixture(scope="module")
 def pair(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     """A certificate for 127.0.0.1 that signs itself, and its key."""
-    if shutil.which("openssl") is None:
-        pytest.skip("openssl is not installed")
+    openssl = require("openssl")
     folder = tmp_path_factory.mktemp("tls")
     certificate, key = folder / "certificate.pem", folder / "key.pem"
-    command = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256"]
+    command = [openssl, "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256"]
     command += ["-nodes", "-days", "2", "-subj", "/CN=test", "-keyout", str(key)]
     command += ["-addext", "subjectAltName=IP:127.0.0.1", "-out", str(certificate)]
     subprocess.run(command, check=True, capture_output=True)

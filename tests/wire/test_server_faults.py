@@ -111,7 +111,7 @@ def test_body_is_asked_for_only_if_it_will_be_read(wire: WireServer) -> None:
         connection.sendall(b'{"text":"x"}')
         assert parse_reply(read_all(connection)).json() == {"text": "x", "bytes": 1}
     for request_line, length, status in (
-        (b"POST /nowhere HTTP/1.1\r\n", 12, 404),
+        (b"POST /missing HTTP/1.1\r\n", 12, 404),
         (b"POST /health HTTP/1.1\r\n", 12, 405),
         (b"POST /echo HTTP/1.1\r\n", 1048577, 413),
     ):

@@ -77,10 +77,7 @@ class Edge:
         return False
 
     def finished(self, exchange: Exchange) -> None:
-        """Note that an exchange is over; it is told of when this round's answers have left.
-
-        Telling of several in a row costs a third less each than between other work.
-        """
+        """Note that an exchange is over; it is told of when this round's answers have left."""
         self._untold.append(exchange)
         if len(self._untold) == 1:
             self.call_soon(self._tell)

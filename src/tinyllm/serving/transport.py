@@ -154,20 +154,10 @@ class SocketTransport(asyncio.Transport):
         """Send now what the kernel takes, and the rest when it has room."""
         if self._closing or self._eof:
             return
-        if self._buffer or self._corked:
-            self._buffer += bytes(data)
-        else:
-            try:
-                sent = self._socket.send(data, NO_WAIT)
-            except (BlockingIOError, InterruptedError):
-                sent = 0
-            except OSError as error:
-                self._lose(error)
-                return
-            if sent == len(data):
-                return
-            self._buffer = bytes(data[sent:])
-            self._await_room()
+        waits = self._corked or self._writing
+        self._buffer += bytes(data)
+        if not waits:
+            self._send()
         if len(self._buffer) > HIGH_WATER and not self._paused:
             self._paused = True
             self._protocol.pause_writing()
@@ -178,18 +168,20 @@ class SocketTransport(asyncio.Transport):
         if not self._buffer:
             return
         try:
-            self._flush()
+            self._send()
             if self._buffer:  # the protocol counts from what is left, so it is asked to pause anew
-                self._await_room()
                 self._paused = True
                 self._protocol.pause_writing()
         except Exception:
             logger.exception("a connection failed on its first answer")
             self._lose(None)
 
-    def _await_room(self) -> None:
-        self._writing = True
-        self._loop.add_writer(self._socket, self._flush)
+    def _send(self) -> None:
+        """Send what the kernel takes now; the loop tells when it has room for the rest."""
+        self._flush()
+        if self._buffer:
+            self._writing = True
+            self._loop.add_writer(self._socket, self._flush)
 
     def _await_no_room(self) -> None:
         if self._writing:
