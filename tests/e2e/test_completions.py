@@ -151,6 +151,37 @@ def test_without_a_seed_answers_differ(address: Address) -> None:
     assert len(answers) == 4
 
 
+def test_completion_request_validation(address: Address) -> None:
+    least = {"model": "m", "prompt": "a"}
+    nulls = dict.fromkeys(("max_tokens", "temperature", "seed", "stream"))
+    for fields in (least, {**least, **nulls}, {**least, "n": 2, "unknown": {"deep": [1e400]}}):
+        body = json.dumps(fields).replace("Infinity", "1e400").encode()
+        reply = exchange(address, post("/v1/completions", body))
+        assert (reply.status, reply.json()["usage"]["completion_tokens"]) == (200, 16)
+    for name, bad in (
+        ("model", ""),
+        ("model", 7),
+        ("prompt", ""),
+        ("prompt", ["a"]),
+        ("max_tokens", 0),
+        ("max_tokens", 4097),
+        ("max_tokens", 16.0),
+        ("temperature", 2.1),
+        ("temperature", "1"),
+        ("seed", -1),
+        ("seed", 2**64),
+        ("stream", "true"),
+    ):
+        body = json.dumps({**least, name: bad}).encode()
+        reply = exchange(address, post("/v1/completions", body))
+        error = reply.json()["error"]
+        assert (reply.status, error["type"], error["param"]) == (
+            400,
+            "invalid_request_error",
+            name,
+        )
+
+
 def test_errors_use_the_openai_shape(address: Address) -> None:
     shape = {"message", "type", "param", "code"}
     cases = [

@@ -172,3 +172,19 @@ def test_values_that_are_no_json_are_refused() -> None:
             dump_json(value)
     with pytest.raises(TypeError):
         dump_json({"a": b"bytes"})
+
+
+def test_json_parses_nested_values_and_escapes() -> None:
+    text = (
+        r'{"a":[1,{"b":[null,true,false,-2.5e1]},[]],"c":{"d":{}},'
+        r'"e":"\"\\\/\b\f\n\r\t\u0041\ud83d\ude00"}'
+    )
+    assert parse_json(text) == {
+        "a": [1, {"b": [None, True, False, -25.0]}, []],
+        "c": {"d": {}},
+        "e": '"\\/\b\f\n\r\tA\U0001f600',
+    }
+    assert [type(number) for number in parse_json("[7,7.0,7e0]")] == [int, float, float]
+    for invalid in ("{", "[1,]", "{'a':1}", '"\\x"', "01", "nul"):
+        with pytest.raises(JsonError):
+            parse_json(invalid)

@@ -12,6 +12,7 @@ from tinyllm.wire import (
     BodyTooLarge,
     ClientGone,
     HeadTooLarge,
+    HttpError,
     Request,
     TransferCodingUnsupported,
     read_request,
@@ -142,3 +143,29 @@ def test_body_is_left_unread_when_the_head_is_turned_down() -> None:
 def test_reader_that_does_not_block_is_refused() -> None:
     with pytest.raises(BlockingIOError, match="blocks"):
         read_request(Silent())
+
+
+@pytest.mark.parametrize(
+    ("data", "status"),
+    [
+        pytest.param(b"GET /\r\n\r\n", 400, id="no-version"),
+        pytest.param(b"GET / HTTP/1.1\r\nHost: a\r\nno colon\r\n\r\n", 400, id="no-colon"),
+        pytest.param(
+            b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: x\r\n\r\n", 400, id="no-number"
+        ),
+        pytest.param(b"POST / HTTP/1.1\r\nHost: a\r\n\r\n", 411, id="no-length"),
+        pytest.param(
+            b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1048577\r\n\r\n", 413, id="too-large"
+        ),
+        pytest.param(
+            b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+            501,
+            id="chunked",
+        ),
+        pytest.param(b"", 0, id="empty-connection"),
+    ],
+)
+def test_malformed_requests_are_rejected(data: bytes, status: int) -> None:
+    with pytest.raises(HttpError) as raised:
+        read_request(io.BytesIO(data))
+    assert raised.value.status == status
