@@ -34,10 +34,10 @@ from tinyllm.tracing import (
     SpanExporter,
     otlp_json,
     parent_from_headers,
+    random_hex,
 )
 from tinyllm.tracing.attributes import span_of
 from tinyllm.tracing.encoding import SpanEncoder
-from tinyllm.tracing.ids import random_span_id
 
 ROUNDS = 25
 CALLS = 2000
@@ -53,13 +53,23 @@ PARENT = parent_from_headers([TRACEPARENT])
 
 def a_record() -> CompletionSpan:
     """The facts of a plain completion of a client that is traced itself."""
-    record = CompletionSpan(1_791_518_626_123_456_789, 123_456, PARENT, "POST", 200, None)
-    record.model, record.max_tokens, record.temperature, record.stream = "tracer", 16, 0.0, False
-    record.response_id = "cmpl-0123456789abcdef0123456789abcdef"
-    record.input_tokens, record.output_tokens, record.finish_reason = 3, 16, "length"
-    record.first_token_ns = 90_000
-    record.host, record.user_agent = "127.0.0.1:8000", "python-httpx/0.28.1"
-    return record
+    return CompletionSpan(
+        1_791_518_626_123_456_789,
+        host="127.0.0.1:8000",
+        status=200,
+        stream=False,
+        temperature=0.0,
+        finish_reason="length",
+        duration_ns=123_456,
+        first_token_ns=90_000,
+        parent=PARENT,
+        user_agent="python-httpx/0.28.1",
+        response_id="cmpl-0123456789abcdef0123456789abcdef",
+        model="tracer",
+        max_tokens=16,
+        input_tokens=3,
+        output_tokens=16,
+    )
 
 
 def best_microseconds(calls: dict[str, Callable[[], object]]) -> dict[str, float]:
@@ -80,7 +90,7 @@ def calls() -> Section:
     steps: dict[str, Callable[[], object]] = {
         "parent_from_headers, per request": lambda: parent_from_headers([TRACEPARENT]),
         "CompletionSpan(...), per request": a_record,
-        "random_span_id": random_span_id,
+        "random_hex(8), a span id": lambda: random_hex(8),
         "SpanEncoder.encode, per request": lambda: encoder.encode(record, TRACE_ID, SPAN_ID),
         "otlp_json(span_of(...)), the reference": lambda: otlp_json(
             "engine", span_of(record, TRACE_ID, SPAN_ID)

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 
 from tinyllm.tracing import AttrValue, CompletionSpan, TraceContext, encoding, otlp_json
 from tinyllm.tracing.attributes import span_of
-from tinyllm.tracing.body import BodyWriter
+from tinyllm.tracing.body import Body, body_head
 from tinyllm.tracing.encoding import SpanEncoder
 from tinyllm.wire.jsontext import JsonError
 from tracing.official import parsed
-from tracing.records import EVERYTHING, PARENT_ID, SPAN_ID, START, TRACE_ID, bare, record
+from tracing.records import EVERYTHING, PARENT_ID, SPAN_ID, TRACE_ID, bare, record
 
 RESOURCE: dict[str, AttrValue] = {"service.name": "é", "process.pid": 7}
 
@@ -118,27 +118,15 @@ def test_a_string_without_utf8_form_is_an_error() -> None:
         SpanEncoder().encode(record(model="\ud800"), TRACE_ID, SPAN_ID)
 
 
-@pytest.mark.parametrize("count", [0, 1, 5])
+@pytest.mark.parametrize("count", [0, 1, 5, 16, 17, 100])
 def test_a_body_is_the_reference_body(count: int) -> None:
-    writer, encoder = BodyWriter(RESOURCE), SpanEncoder()
-    for repeat in range(2):  # the second body overwrites the first, which was as long
-        spans = [record(model=f"m{repeat}{number}") for number in range(count)]
-        writer.clear()
-        for span in spans:
-            writer.add(encoder.encode(span, TRACE_ID, SPAN_ID))
-        assert writer.spans == count
-        wanted = otlp_json(RESOURCE, *(span_of(span, TRACE_ID, SPAN_ID) for span in spans))
-        with writer.finish() as body:
-            assert json.loads(bytes(body)) == json.loads(wanted)
-
-
-def test_a_long_body_then_a_short_one() -> None:
-    writer = BodyWriter(RESOURCE)
-    for count in (100, 1):
-        writer.clear()
-        for _ in range(count):
-            writer.add(SpanEncoder().encode(record(), TRACE_ID, SPAN_ID))
-        with writer.finish() as body:
-            (resource_spans,) = parsed(bytes(body)).resource_spans
-        assert len(resource_spans.scope_spans[0].spans) == count
-        assert resource_spans.scope_spans[0].spans[-1].start_time_unix_nano == START
+    body, encoder = Body(body_head(RESOURCE)), SpanEncoder()
+    spans = [record(model=f"m{number}") for number in range(count)]
+    for span in spans:
+        body.add(encoder.encode(span, TRACE_ID, SPAN_ID))
+    assert body.spans == count
+    wanted = otlp_json(RESOURCE, *(span_of(span, TRACE_ID, SPAN_ID) for span in spans))
+    written = b"".join(body.finish())
+    assert json.loads(written) == json.loads(wanted)
+    (resource_spans,) = parsed(written).resource_spans
+    assert len(resource_spans.scope_spans[0].spans) == count

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable
 
 import pytest
 
@@ -40,31 +38,23 @@ def test_random_u64_uses_all_64_bits() -> None:
     assert seen == 2**64 - 1
 
 
-def fixed_bytes(*blocks: bytes) -> Callable[[int], bytes]:
-    left = iter(blocks)
-    return lambda size: next(left).ljust(size, b"\x01")
+@pytest.mark.parametrize("size", [1, 8, 16])
+def test_all_zero_ids_are_drawn_again(monkeypatch: pytest.MonkeyPatch, size: int) -> None:
+    drawn = iter([0, 0, 0xAB])
+    monkeypatch.setattr(ids, "_draw", lambda bits: next(drawn))
+    assert random_hex(size) == "00" * (size - 1) + "ab"
 
 
-def test_all_zero_ids_are_drawn_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ids, "_pool", [])
-    monkeypatch.setattr(os, "urandom", fixed_bytes(b"\0" * ids.BLOCK_BYTES, b"\0" * 8 + b"\xab"))
-    digits = [ids.random_span_id() for _ in range(511)]  # the second block without its first piece
-    assert "0" * 16 not in digits
-    assert "ab" + "01" * 7 in digits
-
-
-def test_a_short_id_is_never_zero(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ids, "_pool", ["00ffffffffffffff", "00abffffffffffff"][::-1])
-    assert random_hex(2) == "00ff"
-    assert random_hex(2) == "00ab"
-    monkeypatch.setattr(ids, "_pool", ["12ffffffffffffff", "00ffffffffffffff"])
-    assert random_hex(1) == "12"
+def test_a_u64_is_never_zero(monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn = iter([0, 7])
+    monkeypatch.setattr(ids, "_draw", lambda bits: next(drawn))
+    assert random_u64() == 7
 
 
 FORK = """
 import os
 from tinyllm.tracing import random_hex
-random_hex(8)  # the parent's pool is filled
+random_hex(8)
 reader, writer = os.pipe()
 if os.fork() == 0:
     os.write(writer, random_hex(8).encode())

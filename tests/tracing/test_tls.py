@@ -69,13 +69,13 @@ def test_a_trusted_collector_gets_spans_over_one_connection(
     poster = Collector(
         ExportConfig(url, certificate=certificate, client_certificate=certificate, client_key=key)
     )
-    assert [poster.post(BODY, 10) for _ in range(3)] == [Accepted()] * 3
+    assert [poster.post([BODY], 10) for _ in range(3)] == [Accepted()] * 3
     poster.close()
 
 
 def test_an_unknown_collector_gets_none(url: str, pair: tuple[Path, Path]) -> None:
     poster = Collector(ExportConfig(url))
-    answer = poster.post(BODY, 10)
+    answer = poster.post([BODY], 10)
     poster.close()
     assert isinstance(answer, Unavailable)
     assert "certificate verify failed" in answer.reason.lower()

@@ -12,33 +12,32 @@ NANOSECONDS: Final = 1_000_000_000
 
 def completion_span(exchange: Exchange) -> CompletionSpan:
     """Return the span of a completion request, answered or not (CONTRACT, point 19)."""
-    span = CompletionSpan(
+    wanted, request = exchange.completion, exchange.request
+    first, ended = exchange.first_token, exchange.ended
+    error = None if ended is Ended.COMPLETED else exchange.error_type or ended.value
+    # By position, in the order of CompletionSpan: names would cost more than all the rest.
+    return CompletionSpan(
         exchange.started_unix_nano,
-        int(exchange.duration * NANOSECONDS),
-        exchange.context,
         exchange.method,
+        exchange.path,
+        "1.1" if request is None else request.version,
+        None if request is None else request.header("host"),
+        None,
         exchange.status or None,
+        error,
+        None if wanted is None else wanted.stream,
+        None if wanted is None else wanted.temperature,
+        "length" if wanted is not None and error is None and exchange.status == 200 else None,
+        int(exchange.duration * NANOSECONDS),
+        None if first is None else int(first * NANOSECONDS),
+        exchange.context,
         exchange.request_id,
+        None if request is None else request.header("user-agent"),
+        None,
+        None if wanted is None else exchange.completion_id,
+        None if wanted is None else wanted.model,
+        None if wanted is None else wanted.max_tokens,
+        None if wanted is None else exchange.seed,
+        None if wanted is None else exchange.prompt_tokens,
+        None if wanted is None else exchange.completion_tokens,
     )
-    wanted = exchange.completion
-    if wanted is not None:
-        span.model = wanted.model
-        span.max_tokens = wanted.max_tokens
-        span.temperature = wanted.temperature
-        span.stream = wanted.stream
-        span.seed = exchange.seed
-        span.response_id = exchange.completion_id
-        span.input_tokens = exchange.prompt_tokens
-        span.output_tokens = exchange.completion_tokens
-    if exchange.first_token is not None:
-        span.first_token_ns = int(exchange.first_token * NANOSECONDS)
-    request = exchange.request
-    if request is not None:
-        span.host = request.header("host")
-        span.user_agent = request.header("user-agent")
-        span.http_version = request.version
-    if exchange.ended is not Ended.COMPLETED:
-        span.error = exchange.error_type or exchange.ended.value
-    elif wanted is not None and exchange.status == 200:
-        span.finish_reason = "length"
-    return span

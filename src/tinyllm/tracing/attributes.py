@@ -186,7 +186,7 @@ def _events(record: CompletionSpan) -> list[SpanEvent]:
     if record.first_token_ns is not None:
         moment = record.start_unix_nano + record.first_token_ns
         events.append(SpanEvent(FIRST_TOKEN_EVENT, moment))
-    if record.stream and record.status == 200 and record.error is None:
+    if record.streamed:
         moment = record.start_unix_nano + record.duration_ns
         events.append(SpanEvent(END_OF_STREAM_EVENT, moment))
     return events

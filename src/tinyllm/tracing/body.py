@@ -1,45 +1,53 @@
-"""The body of one export, put together in memory that is kept from batch to batch.
+"""The body of one export, put together from pieces that the processor's cache can hold.
 
-A body of 512 spans is near a megabyte. Fresh memory of that size comes from the operating
-system with a page fault per 4 KiB, which costs more than the writing; so there is one buffer, and
-each batch overwrites the one before.
+A body of 512 spans is near a megabyte. In one piece it is memory that the operating system maps
+anew each time, which costs a span 1.3 microseconds, more than the joining of its text; a piece of a
+few spans is written to where one before it was.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Final
 
 from tinyllm.tracing.span import SCOPE, AttrValue, attribute_message
 from tinyllm.wire.jsontext import dump_json
 
+SPANS_PER_PIECE: Final = 16  # 27 KB
+END: Final = b"]}]}]}"
 
-class BodyWriter:
-    """Writes ExportTraceServiceRequest, one after the other. For one thread."""
 
-    def __init__(self, resource: Mapping[str, AttrValue]) -> None:
-        attributes = [attribute_message(key, value) for key, value in resource.items()]
-        resource_text = dump_json({"attributes": attributes})
-        head = f'{{"resourceSpans":[{{"resource":{resource_text},"scopeSpans":[{{"scope":'
-        self._buffer = bytearray(f'{head}{dump_json(SCOPE)},"spans":['.encode())
-        self._head_length = len(self._buffer)
-        self.clear()
+def body_head(resource: Mapping[str, AttrValue]) -> bytes:
+    """Return how each ExportTraceServiceRequest of a process begins."""
+    attributes = [attribute_message(key, value) for key, value in resource.items()]
+    resource_text = dump_json({"attributes": attributes})
+    head = f'{{"resourceSpans":[{{"resource":{resource_text},"scopeSpans":[{{"scope":'
+    return f'{head}{dump_json(SCOPE)},"spans":['.encode()
 
-    def clear(self) -> None:
-        """Begin a new body, without spans."""
-        self._length = self._head_length
+
+class Body:
+    """One ExportTraceServiceRequest, as it is written."""
+
+    def __init__(self, head: bytes) -> None:
+        self._pieces = [head]
+        self._texts: list[str] = []  # of spans that are in no piece yet
         self.spans = 0
 
     def add(self, span: str) -> None:
         """Add an encoded span."""
-        self._append(f",{span}".encode() if self.spans else span.encode())
         self.spans += 1
+        self._texts.append(span)
+        if len(self._texts) == SPANS_PER_PIECE:
+            self._join()
 
-    def finish(self) -> memoryview:
-        """Return the whole body; release it before the next one is begun."""
-        self._append(b"]}]}]}")
-        return memoryview(self._buffer)[: self._length]
+    def finish(self) -> list[bytes]:
+        """Return the whole body, in pieces."""
+        self._join()
+        self._pieces.append(END)
+        return self._pieces
 
-    def _append(self, piece: bytes) -> None:
-        end = self._length + len(piece)
-        self._buffer[self._length : end] = piece  # past the buffer's end it grows
-        self._length = end
+    def _join(self) -> None:
+        if self._texts:
+            text = ",".join(self._texts)
+            self._pieces.append(text.encode() if len(self._pieces) == 1 else f",{text}".encode())
+            self._texts.clear()

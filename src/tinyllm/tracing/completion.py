@@ -1,13 +1,13 @@
 """What the server knows of one completion request, in its own words.
 
-The server fills a `CompletionSpan` and hands it over; it knows nothing of OpenTelemetry's
+The server makes a `CompletionSpan` and hands it over; it knows nothing of OpenTelemetry's
 names, which are in the table of attributes.py. A fact that is None is not known. Prompts and
 generated text are never recorded.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from tinyllm.tracing.traceparent import TraceContext
 
@@ -21,37 +21,37 @@ KNOWN_METHODS = frozenset(
 )
 
 
-@dataclass(slots=True, eq=False)
-class CompletionSpan:
-    """The facts of one completion request; fill in what is known when it is known.
+class CompletionSpan(NamedTuple):
+    """The facts of one completion request.
 
     Times after the start are nanoseconds of the monotonic clock since the start. Of the integers
-    only the seed may be too large for int64.
+    only the seed may be too large for int64. What a server answers again and again in the same way
+    comes first, then what differs: encoding.py keeps a text per combination of the former.
     """
 
     start_unix_nano: int  # wall clock when the request's head was read
-    duration_ns: int = 0  # until the answer's last byte was handed to the socket, or the end
-    parent: TraceContext | None = None
     method: str = "POST"
+    path: str = "/v1/completions"  # of the matched route
+    http_version: str = "1.1"
+    host: str | None = None  # the Host field as it was sent
+    client_address: str | None = None
     status: int | None = None  # of the status line that was written; None if none was
+    error: str | None = None  # why the answer is not whole: CLIENT_GONE, an exception's class
+    stream: bool | None = None
+    temperature: float | None = None
+    finish_reason: str | None = None
+    duration_ns: int = 0  # until the answer's last byte was handed to the socket, or the end
+    first_token_ns: int | None = None  # when the first token was written
+    parent: TraceContext | None = None
     request_id: str | None = None  # the X-Request-Id that was echoed
+    user_agent: str | None = None
+    query: str | None = None  # of the target, without "?"
     response_id: str | None = None  # the completion's id, "cmpl-..."
     model: str | None = None
     max_tokens: int | None = None
-    temperature: float | None = None
     seed: int | None = None
-    stream: bool | None = None
     input_tokens: int | None = None
     output_tokens: int | None = None
-    finish_reason: str | None = None
-    first_token_ns: int | None = None  # when the first token was written
-    error: str | None = None  # why the answer is not whole: CLIENT_GONE, an exception's class
-    host: str | None = None  # the Host field as it was sent
-    client_address: str | None = None
-    user_agent: str | None = None
-    query: str | None = None  # of the target, without "?"
-    http_version: str = "1.1"
-    path: str = "/v1/completions"  # of the matched route
 
     @property
     def known_method(self) -> str:
@@ -85,9 +85,14 @@ class CompletionSpan:
         return True if self.error == CLIENT_GONE else None
 
     @property
+    def streamed(self) -> bool:
+        """Whether the answer was a stream that ended well."""
+        return bool(self.stream) and self.status == 200 and self.error is None
+
+    @property
     def time_to_first_token(self) -> float | None:
         """Seconds from the start to the first token."""
-        return None if self.first_token_ns is None else self.first_token_ns / 1e9
+        return None if self.first_token_ns is None else self.first_token_ns / 10**9
 
     @property
     def server_address(self) -> str | None:
@@ -109,10 +114,22 @@ class CompletionSpan:
         """A captured header's values are a list by the conventions."""
         return None if self.request_id is None else [self.request_id]
 
-    # What is the same for every request.
-    scheme = "http"
-    operation = "text_completion"
-    provider = "tinyllm"
+    # What is the same for every request
+
+    @property
+    def scheme(self) -> str:
+        """What the request came by."""
+        return "http"
+
+    @property
+    def operation(self) -> str:
+        """What the conventions call a completion."""
+        return "text_completion"
+
+    @property
+    def provider(self) -> str:
+        """Who generates the tokens."""
+        return "tinyllm"
 
 
 def _host_and_port(host: str) -> tuple[str, int | None]:

@@ -19,13 +19,14 @@ import random
 import threading
 import time
 from collections import Counter, deque
+from collections.abc import Sequence
 from itertools import count
 
-from tinyllm.tracing.body import BodyWriter
+from tinyllm.tracing.body import Body, body_head
 from tinyllm.tracing.completion import CompletionSpan
 from tinyllm.tracing.config import ExportConfig, traces_url
 from tinyllm.tracing.encoding import SpanEncoder
-from tinyllm.tracing.ids import random_span_id, random_trace_id
+from tinyllm.tracing.ids import SPAN_ID_BYTES, TRACE_ID_BYTES, random_hex
 from tinyllm.tracing.transport import Accepted, Collector, Refused, Unavailable
 from tinyllm.wire.jsontext import JsonError
 
@@ -49,7 +50,7 @@ def export_span(endpoint: str, body: str, timeout: float = 10.0) -> None:
     """
     collector = Collector(ExportConfig(traces_url(endpoint)))
     try:
-        answer = collector.post(body.encode(), timeout)
+        answer = collector.post([body.encode()], timeout)
     finally:
         collector.close()
     if not isinstance(answer, Accepted):
@@ -66,7 +67,7 @@ class SpanExporter:
         self._config = config
         self._collector = Collector(config)
         self._encoder = SpanEncoder()
-        self._writer = BodyWriter(config.resource)
+        self._head = body_head(config.resource)
         self._queue: deque[CompletionSpan] = deque()
         self._limit = config.max_queue_size  # 0 once closed
         self._batch_size = config.max_batch_size
@@ -106,7 +107,7 @@ class SpanExporter:
             or len(record.query or "") > MAX_TEXT_LENGTH
             or len(record.host or "") > MAX_TEXT_LENGTH
         ):
-            _cut(record)
+            record = _cut(record)
         queue.append(record)
         if self._asleep and waiting + 1 >= self._batch_size:
             self._asleep = False
@@ -159,32 +160,32 @@ class SpanExporter:
         records = [queue.popleft() for _ in range(min(len(queue), self._batch_size))]
         self._in_hand = len(records)
         try:
-            self._write(records)
-            with self._writer.finish() as body:
-                if self._writer.spans:
-                    self._deliver(body, self._writer.spans)
+            body = self._write(records)
+            if body.spans:
+                self._deliver(body.finish(), body.spans)
         except Exception:  # a fault of ours must not end the thread
             log.exception("a batch of spans could not be exported")
             self._losses["in a fault of the exporter"] += len(records)
         self._in_hand = 0
         return len(records)
 
-    def _write(self, records: list[CompletionSpan]) -> None:
-        """Write the spans that are to be kept into a new body."""
+    def _write(self, records: list[CompletionSpan]) -> Body:
+        """Write the spans that are to be kept."""
+        body = Body(self._head)
         sampler, encode = self._config.sampler, self._encoder.encode
-        self._writer.clear()
         for number, record in enumerate(records):
             parent = record.parent
-            trace_id = random_trace_id() if parent is None else parent.trace_id
+            trace_id = random_hex(TRACE_ID_BYTES) if parent is None else parent.trace_id
             if sampler is None or sampler.keeps(parent, trace_id):
                 try:
-                    self._writer.add(encode(record, trace_id, random_span_id()))
+                    body.add(encode(record, trace_id, random_hex(SPAN_ID_BYTES)))
                 except JsonError as problem:
                     self._lose(1, "that cannot be written", str(problem))
             if number % TURN == 0:
                 time.sleep(0)  # a thread that waits for the interpreter gets it
+        return body
 
-    def _deliver(self, body: memoryview, size: int) -> None:
+    def _deliver(self, body: Sequence[bytes], size: int) -> None:
         """Post a batch until it is accepted or refused, or until no time is left for it."""
         give_up = time.monotonic() + self._config.export_timeout
         for attempt in count():
@@ -237,8 +238,7 @@ class SpanExporter:
             log.warning("spans are lost: the queue of %d is full; they are counted", size)
 
 
-def _cut(record: CompletionSpan) -> None:
+def _cut(record: CompletionSpan) -> CompletionSpan:
     """Shorten the texts that a client chooses, so that the queue's memory has a bound."""
-    for name in ("model", "user_agent", "query", "host"):
-        if (text := getattr(record, name)) is not None:
-            setattr(record, name, text[:MAX_TEXT_LENGTH])
+    texts = ((name, getattr(record, name)) for name in ("model", "user_agent", "query", "host"))
+    return record._replace(**{name: text and text[:MAX_TEXT_LENGTH] for name, text in texts})

@@ -20,6 +20,7 @@ import select
 import socket
 import ssl
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -80,13 +81,14 @@ class Collector:
             else http.client.HTTPConnection(host, url.port)
         )
 
-    def post(self, body: bytes | memoryview, timeout: float) -> Answer:
-        """Send one body and return what the answer means, within `timeout` seconds."""
+    def post(self, body: Sequence[bytes], timeout: float) -> Answer:
+        """Send a body, given in pieces, and return what the answer means, in `timeout` seconds."""
         if self._gzip:
-            body = gzip.compress(body, GZIP_LEVEL)
+            body = [gzip.compress(b"".join(body), GZIP_LEVEL)]
+        headers = {**self._headers, "Content-Length": str(sum(map(len, body)))}
         try:
             connection = self._connected(_Deadline(timeout))
-            connection.request("POST", self._target, body, self._headers)
+            connection.request("POST", self._target, body, headers)
             response = connection.getresponse()
             text = response.read(MAX_ANSWER_BYTES)
         except TimeoutError:

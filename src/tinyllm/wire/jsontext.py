@@ -16,7 +16,7 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from itertools import accumulate
-from json.encoder import encode_basestring
+from json.encoder import encode_basestring, encode_basestring_ascii
 from typing import Any
 
 MAX_DEPTH = 128  # arrays and objects inside each other; no real request has more than a few
@@ -83,10 +83,10 @@ def json_string(text: str) -> str:
 
     Raises JsonError for a lone surrogate, which UTF-8 cannot carry.
     """
-    quoted: str = encode_basestring(text)
-    if quoted.isascii() and "\x7f" not in quoted:
+    if text.isascii():  # nearly all; then this one leaves nothing
+        quoted: str = encode_basestring_ascii(text)
         return quoted
-    return _LEFT_BY_ENCODER.sub(_escape, quoted)
+    return _LEFT_BY_ENCODER.sub(_escape, encode_basestring(text))
 
 
 def dump_json(value: Json) -> str:

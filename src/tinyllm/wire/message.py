@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from tinyllm.wire.grammar import ABSOLUTE_FORM
 
 Fields = list[tuple[bytes, bytes]]
@@ -11,6 +13,12 @@ FieldIndex = dict[bytes, bytes]  # lower-case name -> the first value under that
 def index_fields(fields: Fields) -> FieldIndex:
     """Return the first value under each name, in lower case (bytes.lower knows only ASCII)."""
     return {name.lower(): value for name, value in reversed(fields)}
+
+
+@lru_cache(64)  # a program asks for the same few, on every request
+def _field_key(name: str) -> bytes:
+    """Return the name as a FieldIndex has it."""
+    return name.encode("ascii", "replace").lower()
 
 
 class Request:
@@ -46,12 +54,12 @@ class Request:
 
     def header(self, name: str) -> str | None:
         """Return the first value under a name, ASCII case ignored, as latin-1; None if absent."""
-        value = self._index.get(name.encode("ascii", "replace").lower())
+        value = self._index.get(_field_key(name))
         return None if value is None else value.decode("latin-1")
 
     def header_values(self, name: str) -> list[str]:
         """Return all values under a name, in order, as latin-1."""
-        key = name.encode("ascii", "replace").lower()
+        key = _field_key(name)
         if key not in self._index:
             return []
         return [value.decode("latin-1") for field, value in self._fields if field.lower() == key]
