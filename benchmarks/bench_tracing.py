@@ -37,6 +37,7 @@ from tinyllm.tracing import (
     random_hex,
 )
 from tinyllm.tracing.attributes import span_of
+from tinyllm.tracing.body import SPANS_PER_PIECE
 from tinyllm.tracing.encoding import SpanEncoder
 
 ROUNDS = 25
@@ -87,11 +88,12 @@ def best_microseconds(calls: dict[str, Callable[[], object]]) -> dict[str, float
 def calls() -> Section:
     """What each step of a span costs."""
     record, encoder = a_record(), SpanEncoder()
+    many = [record] * SPANS_PER_PIECE, [TRACE_ID] * SPANS_PER_PIECE, [SPAN_ID] * SPANS_PER_PIECE
     steps: dict[str, Callable[[], object]] = {
         "parent_from_headers, per request": lambda: parent_from_headers([TRACEPARENT]),
         "CompletionSpan(...), per request": a_record,
         "random_hex(8), a span id": lambda: random_hex(8),
-        "SpanEncoder.encode, per request": lambda: encoder.encode(record, TRACE_ID, SPAN_ID),
+        f"SpanEncoder.encode, {SPANS_PER_PIECE} spans": lambda: encoder.encode(*many),
         "otlp_json(span_of(...)), the reference": lambda: otlp_json(
             "engine", span_of(record, TRACE_ID, SPAN_ID)
         ),

@@ -4,3 +4,5 @@ Importing the package costs nothing: the layers are imported by those who use th
 """
 
 __version__ = "0.1.0"
+
+LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"  # of all our processes

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from tinyllm.tracing import AttrValue, CompletionSpan, TraceContext, encoding, otlp_json
 from tinyllm.tracing.attributes import span_of
 from tinyllm.tracing.body import Body, body_head
+from tinyllm.tracing.completion import Facts
 from tinyllm.tracing.encoding import SpanEncoder
 from tinyllm.wire.jsontext import JsonError
 from tracing.official import parsed
@@ -26,9 +27,21 @@ def reference(span: CompletionSpan) -> Any:
     return body["resourceSpans"][0]["scopeSpans"][0]["spans"][0]
 
 
+def encoded(encoder: SpanEncoder, *spans: Facts) -> Any:
+    text = encoder.encode(spans, [TRACE_ID] * len(spans), [SPAN_ID] * len(spans))
+    assert text.endswith(",")
+    return json.loads(f"[{text[:-1]}]")
+
+
+def plain(span: CompletionSpan) -> Facts:
+    """The span's facts as they come from another process."""
+    return tuple(tuple(fact) if isinstance(fact, TraceContext) else fact for fact in span)
+
+
 def assert_same(encoder: SpanEncoder, span: CompletionSpan) -> None:
     for _ in range(2):  # written, then taken from what was kept
-        assert json.loads(encoder.encode(span, TRACE_ID, SPAN_ID)) == reference(span)
+        assert encoded(encoder, span) == [reference(span)]
+        assert encoded(encoder, span, plain(span)) == [reference(span)] * 2
 
 
 @pytest.mark.parametrize("fact", EVERYTHING)
@@ -115,18 +128,29 @@ def test_what_any_client_chooses_makes_no_template_of_its_own() -> None:
 
 def test_a_string_without_utf8_form_is_an_error() -> None:
     with pytest.raises(JsonError, match="surrogate"):
-        SpanEncoder().encode(record(model="\ud800"), TRACE_ID, SPAN_ID)
+        encoded(SpanEncoder(), record(model="\ud800"))
 
 
-@pytest.mark.parametrize("count", [0, 1, 5, 16, 17, 100])
-def test_a_body_is_the_reference_body(count: int) -> None:
+def test_spans_of_many_templates_are_written_together() -> None:
+    kinds: list[dict[str, Any]] = [{}, {"status": 500}, {"parent": None}, {"seed": 2**63}]
+    spans = [
+        record(response_id=str(number), duration_ns=number, **kinds[number % len(kinds)])
+        for number in range(3 * len(kinds))
+    ]
+    written = encoded(SpanEncoder(), *spans)
+    assert sorted(written, key=json.dumps) == sorted(map(reference, spans), key=json.dumps)
+
+
+@pytest.mark.parametrize("pieces", [[], [1], [5], [16, 1], [64, 64, 3]])
+def test_a_body_is_the_reference_body(pieces: list[int]) -> None:
     body, encoder = Body(body_head(RESOURCE)), SpanEncoder()
-    spans = [record(model=f"m{number}") for number in range(count)]
-    for span in spans:
-        body.add(encoder.encode(span, TRACE_ID, SPAN_ID))
-    assert body.spans == count
+    for count in pieces:
+        ids = [TRACE_ID] * count, [SPAN_ID] * count
+        body.add(encoder.encode([record(model=f"m{count}")] * count, *ids), count)
+    assert body.spans == sum(pieces)
+    spans = [record(model=f"m{count}") for count in pieces for _ in range(count)]
     wanted = otlp_json(RESOURCE, *(span_of(span, TRACE_ID, SPAN_ID) for span in spans))
     written = b"".join(body.finish())
     assert json.loads(written) == json.loads(wanted)
     (resource_spans,) = parsed(written).resource_spans
-    assert len(resource_spans.scope_spans[0].spans) == count
+    assert len(resource_spans.scope_spans[0].spans) == sum(pieces)

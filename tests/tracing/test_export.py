@@ -36,7 +36,8 @@ from tinyllm.tracing import (
     random_hex,
 )
 from tinyllm.tracing.attributes import span_of
-from tinyllm.tracing.export import MAX_PAUSE, MAX_TEXT_LENGTH
+from tinyllm.tracing.completion import MAX_TEXT_LENGTH
+from tinyllm.tracing.export import MAX_PAUSE
 from tinyllm.tracing.sampling import Sampler
 from tracing.records import PARENT, PARENT_ID, SPAN_ID, TRACE_ID, bare, record
 

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
+from tinyllm import LOG_FORMAT
 from tinyllm.model import CheckpointError
 from tinyllm.serving.accesslog import AccessLog, json_line, text_line
 from tinyllm.serving.lifecycle import FLUSH_SECONDS, GRACE_SECONDS
@@ -137,7 +138,7 @@ def run(args: argparse.Namespace) -> int:
     end_on_signals()
     errors = LineWriter(sys.stderr.fileno(), "log")
     logging.basicConfig(
-        format="%(asctime)s %(levelname)s %(name)s: %(message)s",
+        format=LOG_FORMAT,
         level=logging.INFO,
         handlers=[LineHandler(errors)],
     )

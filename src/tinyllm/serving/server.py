@@ -25,7 +25,7 @@ from tinyllm.tracing import ExportConfig, TraceContext, parent_from_headers
 from tinyllm.wire import Request
 
 if TYPE_CHECKING:
-    from tinyllm.tracing import SpanExporter
+    from tinyllm.tracing import ExporterProcess, SpanExporter
 
 
 class Server:
@@ -37,7 +37,7 @@ class Server:
         *,
         limits: Limits | None = None,
         access_log: AccessLog | None = None,
-        exporter: SpanExporter | None = None,
+        exporter: ExporterProcess | SpanExporter | None = None,
     ) -> None:
         self.model = model
         self.tokenizer = ByteTokenizer()
@@ -64,9 +64,9 @@ class Server:
         config = ExportConfig.from_env(os.environ if environ is None else environ)
         exporter = None
         if config is not None:
-            from tinyllm.tracing import SpanExporter  # an HTTP client that few servers need
+            from tinyllm.tracing import ExporterProcess  # which few servers need
 
-            exporter = SpanExporter(config)
+            exporter = ExporterProcess(config)
         return cls(model, limits=limits, access_log=access_log, exporter=exporter)
 
     def warm_up(self) -> None:

@@ -35,7 +35,8 @@ logger = logging.getLogger("tinyllm.serving")
 
 def worker_command(args: argparse.Namespace, model_dir: Path) -> list[str]:
     """Return the command of one worker: the server's own arguments, less the ports."""
-    command = [sys.executable, "-m", "tinyllm.serving.cli", "--model-dir", str(model_dir)]
+    # Without -P a file of the current folder could stand in for a module of the library.
+    command = [sys.executable, "-P", "-m", "tinyllm.serving.cli", "--model-dir", str(model_dir)]
     command.append("--access-log" if args.access_log else "--no-access-log")
     for name in (
         "log_format",

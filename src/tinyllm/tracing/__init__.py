@@ -1,11 +1,12 @@
 """One span per request: the caller's trace joined, and spans exported as OTLP/HTTP JSON.
 
 What an engine without export needs (`parent_from_headers`, `ExportConfig.from_env`) is imported
-with the package; the exporter and its HTTP client when `SpanExporter` is first named.
+with the package; the exporters, and what they need, when they are first named.
 """
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from tinyllm.tracing.completion import CLIENT_GONE, CompletionSpan
@@ -16,6 +17,7 @@ from tinyllm.tracing.traceparent import TraceContext, parent_from_headers, parse
 
 if TYPE_CHECKING:
     from tinyllm.tracing.export import ExportError, SpanExporter, export_span
+    from tinyllm.tracing.process import ExporterProcess
 
 __all__ = [
     "CLIENT_GONE",
@@ -23,6 +25,7 @@ __all__ = [
     "CompletionSpan",
     "ExportConfig",
     "ExportError",
+    "ExporterProcess",
     "Span",
     "SpanEvent",
     "SpanExporter",
@@ -36,13 +39,16 @@ __all__ = [
     "unix_nanos",
 ]
 
-_LATE = ("ExportError", "SpanExporter", "export_span")
+_LATE = {
+    "ExportError": "export",
+    "ExporterProcess": "process",
+    "SpanExporter": "export",
+    "export_span": "export",
+}
 
 
 def __getattr__(name: str) -> Any:  # noqa: ANN401  (PEP 562)
-    """Import export.py, and http.client and ssl with it, when one of its names is used."""
+    """Import a module, and http.client or subprocess with it, when one of its names is used."""
     if name not in _LATE:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from tinyllm.tracing import export
-
-    return getattr(export, name)
+    return getattr(import_module(f"tinyllm.tracing.{_LATE[name]}"), name)

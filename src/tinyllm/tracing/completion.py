@@ -7,11 +7,17 @@ generated text are never recorded.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from tinyllm.tracing.traceparent import TraceContext
 
+# A CompletionSpan, or the plain tuple of its facts (its `parent` plain too), as it has come from
+# another process: to restore the names would cost as much as half of the span's text.
+Facts = tuple[Any, ...]
+
 CLIENT_GONE = "client_gone"  # CompletionSpan.error of a request whose client went away
+
+MAX_TEXT_LENGTH = 256  # characters kept of a text that a client chooses
 
 DEFAULT_HTTP_PORT = 80  # RFC 9110, section 4.2.1
 
@@ -52,6 +58,13 @@ class CompletionSpan(NamedTuple):
     seed: int | None = None
     input_tokens: int | None = None
     output_tokens: int | None = None
+
+    @classmethod
+    def of(cls, facts: Facts) -> CompletionSpan:
+        """Return the span of these facts, with names."""
+        record = cls._make(facts)
+        parent = record.parent
+        return record if parent is None else record._replace(parent=TraceContext._make(parent))
 
     @property
     def known_method(self) -> str:
@@ -130,6 +143,24 @@ class CompletionSpan(NamedTuple):
     def provider(self) -> str:
         """Who generates the tokens."""
         return "tinyllm"
+
+
+def bounded(record: CompletionSpan) -> CompletionSpan:
+    """Return the record, the texts that a client chooses cut: spans that wait have a bound."""
+    model, user_agent, query, host = record.model, record.user_agent, record.query, record.host
+    if (
+        len(model or "") <= MAX_TEXT_LENGTH
+        and len(user_agent or "") <= MAX_TEXT_LENGTH
+        and len(query or "") <= MAX_TEXT_LENGTH
+        and len(host or "") <= MAX_TEXT_LENGTH
+    ):
+        return record
+    return record._replace(
+        model=model and model[:MAX_TEXT_LENGTH],
+        user_agent=user_agent and user_agent[:MAX_TEXT_LENGTH],
+        query=query and query[:MAX_TEXT_LENGTH],
+        host=host and host[:MAX_TEXT_LENGTH],
+    )
 
 
 def _host_and_port(host: str) -> tuple[str, int | None]:

@@ -1,10 +1,12 @@
-"""The text of a span, written fast: what `otlp_json(resource, span_of(record))` writes.
+"""The text of spans, written fast: what `otlp_json(resource, span_of(record))` writes for each.
 
 At ten thousand requests a second a span may cost a few microseconds, and most of a span is the
 same every time. So a template is kept per combination of facts (method, status, host, ...), and
 what differs from request to request, or is any client's to choose, is put between the template's
-pieces, which are joined: in 2.5 microseconds all in all, where one formatting call took 3 alone. A
-new template costs as much as twenty spans, so few facts are left to it; the memory is bounded.
+pieces. Spans of one template are written together, fact by fact: what is left for the interpreter
+to do is a step per fact and not per span, which takes 1.7 microseconds a span; one by one, and
+with a formatting call, it were 7. A new template costs as much as thirty spans, so few facts are
+left to it; the memory is bounded.
 
 A template is made by the reference form itself, from a record with marks in place of what
 differs. Marks are random, so that no client can send one; tests/tracing/test_encoding.py compares
@@ -14,16 +16,19 @@ both forms.
 from __future__ import annotations
 
 import secrets
-from typing import Any, Final
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Final, NamedTuple
 
 from tinyllm.tracing.attributes import span_of
-from tinyllm.tracing.completion import CompletionSpan
+from tinyllm.tracing.completion import CompletionSpan, Facts
 from tinyllm.tracing.span import INT64_RANGE, span_json
 from tinyllm.tracing.traceparent import TraceContext
 from tinyllm.wire.jsontext import json_string
 
 MAX_COMBINATIONS = 512  # templates kept, about 2 KiB each; then the oldest is forgotten
 MAX_INT64 = INT64_RANGE[-1]
+
+Columns = Mapping[str, Sequence[Any]]  # by the name of a fact: that fact of each span
 
 
 def _mark() -> str:
@@ -41,107 +46,149 @@ _START, _DURATION, _FIRST_TOKEN, _MAX_TOKENS = (_number() for _ in range(4))
 _INPUT_TOKENS, _OUTPUT_TOKENS, _SEED = _number(), _number(), _number()
 _LARGE_SEED: Final = _SEED + 2**63  # a string in OTLP
 
-# As they stand in a span, from its beginning to its end. Quotation marks go with a text that is
-# escaped when it is filled in.
+
+class _Slot(NamedTuple):
+    """A place in a span's text for a value that differs: its mark, and the values of many spans."""
+
+    mark: str  # with its quotation marks if the value is escaped, which adds them
+    texts: Callable[[Columns], Iterable[str]]
+
+
+def _plain(fact: str) -> Callable[[Columns], Iterable[str]]:
+    return lambda columns: map(str, columns[fact])
+
+
+def _quoted(fact: str) -> Callable[[Columns], Iterable[str]]:
+    return lambda columns: map(json_string, columns[fact])
+
+
+def _moment(fact: str) -> Callable[[Columns], Iterable[str]]:
+    """The wall clock's time of a fact that counts from the start."""
+
+    def texts(columns: Columns) -> Iterable[str]:
+        return [
+            str(start + since)
+            for start, since in zip(columns["start_unix_nano"], columns[fact], strict=True)
+        ]
+
+    return texts
+
+
+def _parents(index: int) -> Callable[[Columns], Iterable[str]]:
+    return lambda columns: [parent[index] for parent in columns["parent"]]
+
+
+# As they stand in a span, from its beginning to its end.
 _IN_ORDER: Final = (
-    (_TRACE_ID,),
-    (_SPAN_ID,),
-    (_PARENT_ID,),
-    (f'"{_TRACE_STATE}"',),
-    (str(_START),),
-    (str(_START + _DURATION),),
-    (f'"{_USER_AGENT}"',),
-    (f'"{_MODEL}"',),
-    (str(_MAX_TOKENS),),
-    (str(_INPUT_TOKENS),),
-    (str(_OUTPUT_TOKENS),),
-    (f'"{_RESPONSE_ID}"',),
-    (repr(_FIRST_TOKEN / 10**9),),
-    (str(_SEED), str(_LARGE_SEED)),
-    (f'"{_REQUEST_ID}"',),
-    (f'"{_QUERY}"',),
-    (str(_START + _FIRST_TOKEN),),
-    (str(_START + _DURATION),),
+    _Slot(_TRACE_ID, _plain("trace_id")),
+    _Slot(_SPAN_ID, _plain("span_id")),
+    _Slot(_PARENT_ID, _parents(1)),
+    _Slot(f'"{_TRACE_STATE}"', lambda columns: map(json_string, _parents(3)(columns))),
+    _Slot(str(_START), _plain("start_unix_nano")),
+    _Slot(str(_START + _DURATION), _moment("duration_ns")),
+    _Slot(f'"{_USER_AGENT}"', _quoted("user_agent")),
+    _Slot(f'"{_MODEL}"', _quoted("model")),
+    _Slot(str(_MAX_TOKENS), _plain("max_tokens")),
+    _Slot(str(_INPUT_TOKENS), _plain("input_tokens")),
+    _Slot(str(_OUTPUT_TOKENS), _plain("output_tokens")),
+    _Slot(f'"{_RESPONSE_ID}"', _quoted("response_id")),
+    # Seconds: a JSON number may have an exponent, and no float has to be written.
+    _Slot(
+        repr(_FIRST_TOKEN / 10**9),
+        lambda columns: [f"{nanoseconds}e-9" for nanoseconds in columns["first_token_ns"]],
+    ),
+    _Slot(str(_SEED), _plain("seed")),
+    _Slot(str(_LARGE_SEED), _plain("seed")),
+    _Slot(f'"{_REQUEST_ID}"', _quoted("request_id")),
+    _Slot(f'"{_QUERY}"', _quoted("query")),
+    _Slot(str(_START + _FIRST_TOKEN), _moment("first_token_ns")),
+    _Slot(str(_START + _DURATION), _moment("duration_ns")),
 )
+
+
+class _Template(NamedTuple):
+    """The text of one span in pieces: before, between and after its slots."""
+
+    pieces: list[str]  # every second one is an empty slot
+    slots: list[_Slot]
 
 
 class SpanEncoder:
     """Writes spans as members of OTLP's `spans` array. For one thread."""
 
     def __init__(self) -> None:
-        self._kept: dict[tuple[object, ...], list[str]] = {}
+        self._kept: dict[tuple[object, ...], _Template] = {}
 
-    def encode(self, record: CompletionSpan, trace_id: str, span_id: str) -> str:
-        """Return the JSON text of the span. `trace_id` is the parent's if there is one.
+    def encode(
+        self, records: Sequence[Facts], trace_ids: Sequence[str], span_ids: Sequence[str]
+    ) -> str:
+        """Return the JSON texts of the spans, each with a comma behind it; their order may differ.
 
-        Raises JsonError for a string that has no UTF-8 form.
+        A span with a parent has the parent's trace id instead. Raises JsonError for a string that
+        has no UTF-8 form.
         """
-        # By position: a tuple is taken apart in a third of the time that its names take.
-        start, combination = record[0], record[1:11]
-        duration, first_token, parent, request_id, user_agent, query = record[11:17]
-        response_id, model, max_tokens, seed, inputs, outputs = record[17:]
-        trace_state = "" if parent is None else parent.trace_state
-        key = (
-            combination,
-            None if parent is None else parent.flags,
-            not trace_state,
-            user_agent is None,
-            model is None,
-            max_tokens is None,
-            inputs is None,
-            outputs is None,
-            response_id is None,
-            first_token is None,
-            None if seed is None else seed > MAX_INT64,
-            request_id is None,
-            query is None,
-        )
-        pieces = self._kept.get(key)
-        if pieces is None:
-            pieces = self._keep(key, record)
-        end = str(start + duration)
-        pieces[1::2] = (
-            trace_id,
-            span_id,
-            "" if parent is None else parent.span_id,
-            json_string(trace_state) if trace_state else "",
-            str(start),
-            end,
-            "" if user_agent is None else json_string(user_agent),
-            "" if model is None else json_string(model),
-            "" if max_tokens is None else str(max_tokens),
-            "" if inputs is None else str(inputs),
-            "" if outputs is None else str(outputs),
-            "" if response_id is None else json_string(response_id),
-            "" if first_token is None else f"{first_token}e-9",
-            "" if seed is None else str(seed),
-            "" if request_id is None else json_string(request_id),
-            "" if query is None else json_string(query),
-            "" if first_token is None else str(start + first_token),
-            end if record.streamed else "",
-        )
-        return "".join(pieces)
+        groups: dict[tuple[object, ...], list[int]] = {}
+        for number, record in enumerate(records):
+            groups.setdefault(_key(record), []).append(number)
+        texts: list[str] = []
+        for key, numbers in groups.items():
+            members = [records[number] for number in numbers]
+            template = self._kept.get(key) or self._keep(key, members[0])
+            columns: dict[str, Sequence[Any]] = dict(
+                zip(CompletionSpan._fields, zip(*members, strict=True), strict=True)
+            )
+            parents = columns["parent"]
+            columns["span_id"] = [span_ids[number] for number in numbers]
+            columns["trace_id"] = [
+                trace_ids[number] if parent is None else parent[0]
+                for number, parent in zip(numbers, parents, strict=True)
+            ]
+            filled = template.pieces * len(members)
+            for number, slot in enumerate(template.slots):
+                filled[2 * number + 1 :: len(template.pieces)] = slot.texts(columns)
+            texts += filled
+        return "".join(texts)
 
-    def _keep(self, key: tuple[object, ...], record: CompletionSpan) -> list[str]:
-        pieces = _pieces(record)
+    def _keep(self, key: tuple[object, ...], record: Facts) -> _Template:
+        template = _template(record)
         if len(self._kept) >= MAX_COMBINATIONS:
             del self._kept[next(iter(self._kept))]
-        self._kept[key] = pieces
-        return pieces
+        self._kept[key] = template
+        return template
 
 
-def _pieces(record: CompletionSpan) -> list[str]:
-    """Return the record's span in pieces; every second one is room for a value that differs."""
-    text, pieces, position = span_json(span_of(_marked(record), _TRACE_ID, _SPAN_ID)), [], 0
-    for marks in _IN_ORDER:
-        for mark in marks:
-            if (found := text.find(mark, position)) >= 0:
-                pieces += [text[position:found], ""]
-                position = found + len(mark)
-                break
-        else:
-            pieces += ["", ""]
-    return [*pieces, text[position:]]
+def _key(record: Facts) -> tuple[object, ...]:
+    """Return what spans of one template have in common."""
+    # By position: a tuple is taken apart in a third of the time that its names take.
+    _, first_token, parent, request_id, user_agent, query = record[11:17]
+    response_id, model, max_tokens, seed, inputs, outputs = record[17:]
+    return (
+        record[1:11],
+        None if parent is None else (parent[2], not parent[3]),
+        user_agent is None,
+        model is None,
+        max_tokens is None,
+        inputs is None,
+        outputs is None,
+        response_id is None,
+        first_token is None,
+        None if seed is None else seed > MAX_INT64,
+        request_id is None,
+        query is None,
+    )
+
+
+def _template(facts: Facts) -> _Template:
+    """Return the template of the record's span."""
+    text = span_json(span_of(_marked(CompletionSpan.of(facts)), _TRACE_ID, _SPAN_ID))
+    pieces, slots, position = [], [], 0
+    for slot in _IN_ORDER:
+        if (found := text.find(slot.mark, position)) >= 0:
+            pieces += [text[position:found], ""]
+            slots.append(slot)
+            position = found + len(slot.mark)
+    pieces.append(f"{text[position:]},")
+    return _Template(pieces, slots)
 
 
 def _marked(record: CompletionSpan) -> CompletionSpan:

@@ -22,18 +22,16 @@ from collections import Counter, deque
 from collections.abc import Sequence
 from itertools import count
 
-from tinyllm.tracing.body import Body, body_head
-from tinyllm.tracing.completion import CompletionSpan
+from tinyllm.tracing.body import SPANS_PER_PIECE, Body, body_head
+from tinyllm.tracing.completion import CompletionSpan, Facts, bounded
 from tinyllm.tracing.config import ExportConfig, traces_url
 from tinyllm.tracing.encoding import SpanEncoder
-from tinyllm.tracing.ids import SPAN_ID_BYTES, TRACE_ID_BYTES, random_hex
+from tinyllm.tracing.ids import SPAN_ID_BYTES, TRACE_ID_BYTES, many_random_hex
 from tinyllm.tracing.transport import Accepted, Collector, Refused, Unavailable
 from tinyllm.wire.jsontext import JsonError
 
 log = logging.getLogger("tinyllm.tracing")
 
-MAX_TEXT_LENGTH = 256  # characters kept of a text that a client chooses
-TURN = 128  # spans written before another thread gets the interpreter: about half a millisecond
 UNSENT = "not sent before the end"
 MAX_PAUSE = 8.0  # seconds between two attempts, if the collector names no time
 
@@ -68,7 +66,7 @@ class SpanExporter:
         self._collector = Collector(config)
         self._encoder = SpanEncoder()
         self._head = body_head(config.resource)
-        self._queue: deque[CompletionSpan] = deque()
+        self._queue: deque[Facts] = deque()
         self._limit = config.max_queue_size  # 0 once closed
         self._batch_size = config.max_batch_size
         self._asleep = False
@@ -76,6 +74,7 @@ class SpanExporter:
         self._closing = threading.Event()
         self._end = float("inf")  # monotonic time at which closing gives up
         self._overflow = 0  # counted by offer; all other losses by the thread
+        self._overflow_elsewhere = 0  # before they were handed to us
         self._overflow_said = False
         self._remarked = False
         self._losses: Counter[str] = Counter()
@@ -92,7 +91,8 @@ class SpanExporter:
     @property
     def dropped(self) -> Counter[str]:
         """How many spans were lost, by the way they were lost."""
-        return +Counter({"at a full queue": self._overflow, **self._losses})  # + drops zeros
+        overflow = self._overflow + self._overflow_elsewhere
+        return +Counter({"at a full queue": overflow, **self._losses})  # + drops zeros
 
     def offer(self, record: CompletionSpan) -> None:
         """Take the facts of a finished request; never blocks. The record is ours from now on."""
@@ -101,15 +101,21 @@ class SpanExporter:
         if waiting >= self._limit:
             self._overflow += 1
             return
-        if (
-            len(record.model or "") > MAX_TEXT_LENGTH
-            or len(record.user_agent or "") > MAX_TEXT_LENGTH
-            or len(record.query or "") > MAX_TEXT_LENGTH
-            or len(record.host or "") > MAX_TEXT_LENGTH
-        ):
-            record = _cut(record)
-        queue.append(record)
+        queue.append(bounded(record))
         if self._asleep and waiting + 1 >= self._batch_size:
+            self._asleep = False
+            self._wake.set()
+
+    def take_over(self, records: list[Facts], overflow: int) -> None:
+        """Take spans that another was offered, who has lost `overflow` since the beginning.
+
+        For the one thread that offers spans.
+        """
+        room = max(self._limit - len(self._queue), 0)
+        self._queue.extend(records[:room])
+        self._overflow += max(len(records) - room, 0)
+        self._overflow_elsewhere = overflow
+        if self._asleep and len(self._queue) >= self._batch_size:
             self._asleep = False
             self._wake.set()
 
@@ -169,21 +175,33 @@ class SpanExporter:
         self._in_hand = 0
         return len(records)
 
-    def _write(self, records: list[CompletionSpan]) -> Body:
+    def _write(self, records: list[Facts]) -> Body:
         """Write the spans that are to be kept."""
         body = Body(self._head)
-        sampler, encode = self._config.sampler, self._encoder.encode
-        for number, record in enumerate(records):
-            parent = record.parent
-            trace_id = random_hex(TRACE_ID_BYTES) if parent is None else parent.trace_id
-            if sampler is None or sampler.keeps(parent, trace_id):
-                try:
-                    body.add(encode(record, trace_id, random_hex(SPAN_ID_BYTES)))
-                except JsonError as problem:
-                    self._lose(1, "that cannot be written", str(problem))
-            if number % TURN == 0:
-                time.sleep(0)  # a thread that waits for the interpreter gets it
+        for start in range(0, len(records), SPANS_PER_PIECE):
+            self._write_piece(body, records[start : start + SPANS_PER_PIECE])
         return body
+
+    def _write_piece(self, body: Body, records: list[Facts]) -> None:
+        trace_ids = many_random_hex(TRACE_ID_BYTES, len(records))
+        if (sampler := self._config.sampler) is not None:
+            kept = [
+                (record, trace_id)
+                for record, trace_id in zip(records, trace_ids, strict=True)
+                if sampler.keeps(CompletionSpan.of(record).parent, trace_id)
+            ]
+            records, trace_ids = [record for record, _ in kept], [trace_id for _, trace_id in kept]
+        if not records:
+            return
+        span_ids = many_random_hex(SPAN_ID_BYTES, len(records))
+        try:
+            body.add(self._encoder.encode(records, trace_ids, span_ids), len(records))
+        except JsonError as problem:
+            if len(records) == 1:
+                self._lose(1, "that cannot be written", str(problem))
+                return
+            for record in records:  # it is one of them
+                self._write_piece(body, [record])
 
     def _deliver(self, body: Sequence[bytes], size: int) -> None:
         """Post a batch until it is accepted or refused, or until no time is left for it."""
@@ -232,13 +250,7 @@ class SpanExporter:
             log.warning("the collector took all spans and says: %s", message)
 
     def _report_overflow(self) -> None:
-        if self._overflow and not self._overflow_said:
+        if self._overflow + self._overflow_elsewhere and not self._overflow_said:
             self._overflow_said = True
             size = self._config.max_queue_size
             log.warning("spans are lost: the queue of %d is full; they are counted", size)
-
-
-def _cut(record: CompletionSpan) -> CompletionSpan:
-    """Shorten the texts that a client chooses, so that the queue's memory has a bound."""
-    texts = ((name, getattr(record, name)) for name in ("model", "user_agent", "query", "host"))
-    return record._replace(**{name: text and text[:MAX_TEXT_LENGTH] for name, text in texts})

@@ -28,6 +28,16 @@ def random_hex(size: int) -> str:
     return number.to_bytes(size, "big").hex()
 
 
+def many_random_hex(size: int, count: int) -> list[str]:
+    """Return `count` ids of `size` random bytes (8 or more), none of them all zero."""
+    width = 2 * size
+    while True:
+        digits = _generator.randbytes(size * count).hex()
+        ids = [digits[start : start + width] for start in range(0, width * count, width)]
+        if "0" * width not in ids:
+            return ids
+
+
 def random_u64() -> int:
     """Return a random integer, 1 to 2^64 - 1."""
     while not (number := _draw(64)):

@@ -1,0 +1,146 @@
+"""The engine's end of exporting: a span's facts are handed to a process of its own.
+
+The text of a span, its sending and all that a collector can do wrong cost as much as a tenth of a
+plain request. A thread would take that from the requests, for one thread at a time has the
+interpreter, and would take it when they need it. So the exporter (export.py) runs in a child
+process (child.py). Here spans wait until there are enough to be worth a system call, or half of
+`schedule_delay` has passed (the other half is the exporter's); then they are written to a socket
+that never blocks. While the child is behind, spans wait in a bounded queue; beyond that, and with a
+child that dies, spans are lost and counted. A child that died is replaced.
+"""
+
+from __future__ import annotations
+
+import logging
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections import deque
+from typing import Final
+
+from tinyllm.tracing.completion import CompletionSpan, bounded
+from tinyllm.tracing.config import ExportConfig
+from tinyllm.tracing.handover import pack, pack_config
+
+log = logging.getLogger("tinyllm.tracing")
+
+# Spans per system call. To write them takes a tenth of a millisecond, in which nobody is answered.
+TOGETHER: Final = 128
+EXIT_SECONDS: Final = 0.5  # for the child's interpreter to end, after the last span
+RESTART_SECONDS: Final = 5.0  # from a child's end to the next one
+# Without -P a file of the current folder could stand in for a module of the library.
+COMMAND: Final = (sys.executable, "-P", "-m", "tinyllm.tracing.child")
+
+
+class ExporterProcess:
+    """Exports the spans that it is offered, as a `SpanExporter` in another process."""
+
+    def __init__(self, config: ExportConfig) -> None:
+        """Start the process."""
+        self._config = config
+        self._limit = config.max_queue_size  # 0 once closed
+        self._together = min(config.max_batch_size, TOGETHER)
+        self._waiting: deque[CompletionSpan] = deque()
+        self._overflow = 0  # spans lost since the beginning, because too many waited
+        self._overflow_told = 0
+        self._unsent = b""  # of a message
+        self._turn = threading.Lock()  # of the one thread that writes to the socket
+        self._closing = threading.Event()
+        self._restart_at: float | None = None  # monotonic time; None while the child lives
+        self._start()
+        threading.Thread(target=self._keep_time, name="span-handover", daemon=True).start()
+
+    def offer(self, record: CompletionSpan) -> None:
+        """Take the facts of a finished request; never blocks."""
+        waiting = self._waiting
+        if len(waiting) >= self._limit:
+            self._overflow += 1
+            return
+        waiting.append(bounded(record))
+        if len(waiting) % self._together == 0:  # not at each one, if the child is behind
+            self._hand_over()
+
+    def close(self, timeout: float) -> bool:
+        """Have what is waiting sent in `timeout` seconds, and end the process.
+
+        Returns whether it ended in time with nothing left behind.
+        """
+        if self._limit == 0:
+            return True
+        self._limit = 0
+        self._closing.set()
+        give_up = time.monotonic() + timeout
+        try:
+            with self._turn, self._socket:
+                last = pack(self._taken(len(self._waiting)), self._overflow, timeout)
+                self._socket.settimeout(timeout)
+                self._socket.sendall(self._unsent + last)
+            code = self._process.wait(max(give_up - time.monotonic(), 0) + EXIT_SECONDS)
+        except (OSError, subprocess.TimeoutExpired):
+            self._process.kill()
+            code = self._process.wait()
+            log.warning(
+                "spans are lost: the process that exports them is dead or did not end in time"
+            )
+        return code == 0
+
+    def _start(self) -> None:
+        """Start a child; a message that the one before it got in part is lost."""
+        ours, theirs = socket.socketpair()
+        with theirs:
+            self._process = subprocess.Popen(
+                COMMAND,
+                stdin=theirs.fileno(),
+                stdout=subprocess.DEVNULL,
+                start_new_session=True,  # Ctrl-C reaches the engine alone
+            )
+        self._socket = ours
+        self._unsent = pack_config(self._config)
+        self._restart_at = None
+
+    def _keep_time(self) -> None:
+        """Hand over what has waited long enough, and replace a child that died."""
+        while not self._closing.wait(self._config.schedule_delay / 2):
+            self._hand_over()
+
+    def _hand_over(self) -> None:
+        """Give the child what waits, as far as it takes it without making us wait."""
+        if not self._turn.acquire(blocking=False):
+            return  # another thread is at it
+        try:
+            if self._restart_at is not None:
+                if time.monotonic() < self._restart_at or self._closing.is_set():
+                    return
+                self._start()
+            while self._unsent or self._waiting or self._overflow != self._overflow_told:
+                if not self._unsent:
+                    self._overflow_told = self._overflow
+                    records = self._taken(min(len(self._waiting), self._together))
+                    self._unsent = pack(records, self._overflow_told)
+                sent = self._socket.send(self._unsent, socket.MSG_DONTWAIT)
+                self._unsent = self._unsent[sent:]
+        except BlockingIOError:
+            pass
+        except OSError:
+            self._bury()
+        finally:
+            self._turn.release()
+
+    def _taken(self, count: int) -> list[CompletionSpan]:
+        return [self._waiting.popleft() for _ in range(count)]
+
+    def _bury(self) -> None:
+        """Note that the child is dead."""
+        self._socket.close()
+        self._process.kill()  # if it only closed its end
+        code = self._process.wait()
+        self._unsent = b""
+        self._restart_at = time.monotonic() + RESTART_SECONDS
+        log.error(
+            "the process that exports spans ended (exit code %d), and spans with it; "
+            "another is started in %g s",
+            code,
+            RESTART_SECONDS,
+        )
