@@ -30,8 +30,8 @@ def an_exchange(**facts: object) -> Exchange:
     exchange.status = 200
     exchange.bytes_sent = 345
     exchange.prompt_tokens, exchange.completion_tokens = 6, 4
-    exchange.first_token = 0.0012345
-    exchange.duration = 0.0045678
+    exchange.first_token_ns = 1_234_500
+    exchange.duration_ns = 4_567_800
     for name, value in facts.items():
         setattr(exchange, name, value)
     return exchange
@@ -62,7 +62,7 @@ def test_json_line() -> None:
 
 
 def test_what_is_not_known_is_a_dash_or_null() -> None:
-    nothing = an_exchange(method="", path="", first_token=None, request_id=None)
+    nothing = an_exchange(method="", path="", first_token_ns=None, request_id=None)
     assert '"- -"' in text_line(nothing)
     assert "ttft=- " in text_line(nothing)
     assert json.loads(json_line(nothing))["time_to_first_token"] is None

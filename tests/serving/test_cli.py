@@ -27,7 +27,7 @@ OWN = {"model_dir", "host", "port", "health_port", "workers", "listen_fd", "life
 def test_a_worker_gets_every_argument_but_the_ports(arguments: list[str]) -> None:
     parser = tl_serve_parser()
     args = parser.parse_args([*MODEL, *arguments])
-    (_, _, module, *rest) = worker_command(args, Path("m"))
+    (_, _, _, module, *rest) = worker_command(args, Path("m"))
     assert module == "tinyllm.serving.cli"
     inherited = vars(parser.parse_args(rest))
     for name, value in vars(args).items():

@@ -34,8 +34,8 @@ def test_a_completion(port: Port, max_tokens: int, stream: bool) -> None:
     assert exchange.completion_id is not None
     assert exchange.completion_id.encode() in client.received
     assert before <= exchange.started_unix_nano <= time.time_ns()
-    assert exchange.first_token is not None
-    assert 0 < exchange.first_token <= exchange.duration
+    assert exchange.first_token_ns is not None
+    assert 0 < exchange.first_token_ns <= exchange.duration_ns
     assert exchange.ended is Ended.COMPLETED
     assert exchange.error_type is None
 
@@ -72,7 +72,7 @@ def test_a_refused_request(port: Port, request_bytes: bytes, status: int, path: 
     assert (exchange.status, exchange.path) == (status, path)
     assert exchange.bytes_sent == len(client.received)
     assert (exchange.prompt_tokens, exchange.completion_tokens) == (0, 0)
-    assert exchange.first_token is None
+    assert exchange.first_token_ns is None
     assert exchange.completion is None
     assert exchange.ended is Ended.COMPLETED, "it got the answer that it deserves"
 

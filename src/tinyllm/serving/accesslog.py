@@ -16,6 +16,7 @@ from tinyllm.tracing import random_hex
 from tinyllm.wire import Json, dump_json, json_string
 
 SECOND: Final = 1_000_000_000  # nanoseconds
+MILLISECOND: Final = 1_000_000
 SHOWN_CHARACTERS: Final = 200  # of a method or a path: many lines wait in memory
 
 Format = Callable[[Exchange], str]
@@ -59,18 +60,19 @@ def _quoted(method: str, path: str) -> str:
 
 def text_line(exchange: Exchange) -> str:
     """Return a line for people."""
-    first = exchange.first_token
-    ttft = "-" if first is None else f"{first * 1000:.2f}ms"
+    first = exchange.first_token_ns
+    ttft = "-" if first is None else f"{first / MILLISECOND:.2f}ms"
     return (
         f"{_CLOCK.text(exchange.started_unix_nano)} {log_id(exchange)} {exchange.client()} "
         f"{_quoted(exchange.method, exchange.path)} {exchange.status} {exchange.bytes_sent}B "
         f"prompt={exchange.prompt_tokens} completion={exchange.completion_tokens} "
-        f"ttft={ttft} duration={exchange.duration * 1000:.2f}ms {exchange.ended.value}\n"
+        f"ttft={ttft} duration={exchange.duration_ns / MILLISECOND:.2f}ms {exchange.ended}\n"
     )
 
 
 def json_line(exchange: Exchange) -> str:
     """Return a line for programs: one JSON object; times are in seconds."""
+    first = exchange.first_token_ns
     fields: dict[str, Json] = {
         "time": _CLOCK.text(exchange.started_unix_nano),
         "request_id": log_id(exchange),
@@ -81,9 +83,9 @@ def json_line(exchange: Exchange) -> str:
         "bytes": exchange.bytes_sent,
         "prompt_tokens": exchange.prompt_tokens,
         "completion_tokens": exchange.completion_tokens,
-        "time_to_first_token": exchange.first_token,
-        "duration": exchange.duration,
-        "ended": exchange.ended.value,
+        "time_to_first_token": None if first is None else first / SECOND,
+        "duration": exchange.duration_ns / SECOND,
+        "ended": str(exchange.ended),
     }
     return f"{dump_json(fields)}\n"
 

@@ -10,13 +10,14 @@ from __future__ import annotations
 import enum
 import time
 from collections.abc import Callable
+from typing import Final
 
 from tinyllm.serving.schema import CompletionRequest
 from tinyllm.tracing import TraceContext
 from tinyllm.wire import Request
 
 
-class Ended(enum.Enum):
+class Ended(enum.StrEnum):
     """Why an answer ended."""
 
     COMPLETED = "completed"
@@ -25,6 +26,9 @@ class Ended(enum.Enum):
     STALLED = "stalled"  # the client took no byte of its answer for too long
     SHUT_DOWN = "shut_down"  # the grace of a shutdown was over
     FAILED = "failed"  # an error of ours
+
+
+COMPLETED: Final = Ended.COMPLETED  # for those who ask at each request
 
 
 class Exchange:
@@ -37,11 +41,11 @@ class Exchange:
         "completion_id",
         "completion_tokens",
         "context",
-        "duration",
+        "duration_ns",
         "echoed",
         "ended",
         "error_type",
-        "first_token",
+        "first_token_ns",
         "log_id",
         "method",
         "path",
@@ -49,14 +53,14 @@ class Exchange:
         "request",
         "request_id",
         "seed",
-        "started",
+        "started_ns",
         "started_unix_nano",
         "status",
     )
 
     def __init__(self, client: Callable[[], str]) -> None:
         self.started_unix_nano = time.time_ns()
-        self.started = time.perf_counter()  # seconds; `first_token` and `duration` count from it
+        self.started_ns = time.perf_counter_ns()  # the other nanoseconds count from here
         self.client = client  # asked for only when a log line is written: it costs a system call
         self.request: Request | None = None  # until one could be read
         self.method = ""
@@ -71,18 +75,18 @@ class Exchange:
         self.seed: int | None = None  # the one used, whoever picked it
         self.prompt_tokens = 0
         self.completion_tokens = 0
-        self.first_token: float | None = None
-        self.duration = 0.0
-        self.ended = Ended.COMPLETED
+        self.first_token_ns: int | None = None
+        self.duration_ns = 0
+        self.ended = COMPLETED
         self.error_type: str | None = None  # the class of an error of ours
         self.context: TraceContext | None = None
 
     def mark_first_token(self) -> None:
         """Note the time of the first token, once."""
-        if self.first_token is None:
-            self.first_token = time.perf_counter() - self.started
+        if self.first_token_ns is None:
+            self.first_token_ns = time.perf_counter_ns() - self.started_ns
 
     def end(self, ended: Ended) -> None:
         """Note how and when it ended."""
         self.ended = ended
-        self.duration = time.perf_counter() - self.started
+        self.duration_ns = time.perf_counter_ns() - self.started_ns

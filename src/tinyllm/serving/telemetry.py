@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Final
-
-from tinyllm.serving.exchange import Ended, Exchange
+from tinyllm.serving.exchange import COMPLETED, Exchange
 from tinyllm.tracing import CompletionSpan
-
-NANOSECONDS: Final = 1_000_000_000
 
 
 def completion_span(exchange: Exchange) -> CompletionSpan:
     """Return the span of a completion request, answered or not (CONTRACT, point 19)."""
     wanted, request = exchange.completion, exchange.request
-    first, ended = exchange.first_token, exchange.ended
-    error = None if ended is Ended.COMPLETED else exchange.error_type or ended.value
+    error = None
+    if exchange.ended is not COMPLETED:
+        error = exchange.error_type or str(exchange.ended)
     # By position, in the order of CompletionSpan: names would cost more than all the rest.
     return CompletionSpan(
         exchange.started_unix_nano,
@@ -28,8 +25,8 @@ def completion_span(exchange: Exchange) -> CompletionSpan:
         None if wanted is None else wanted.stream,
         None if wanted is None else wanted.temperature,
         "length" if wanted is not None and error is None and exchange.status == 200 else None,
-        int(exchange.duration * NANOSECONDS),
-        None if first is None else int(first * NANOSECONDS),
+        exchange.duration_ns,
+        exchange.first_token_ns,
         exchange.context,
         exchange.request_id,
         None if request is None else request.header("user-agent"),

@@ -15,7 +15,7 @@ def index_fields(fields: Fields) -> FieldIndex:
     return {name.lower(): value for name, value in reversed(fields)}
 
 
-@lru_cache(64)  # a program asks for the same few, on every request
+@lru_cache(64)  # a program asks for the same few at each request
 def _field_key(name: str) -> bytes:
     """Return the name as a FieldIndex has it."""
     return name.encode("ascii", "replace").lower()
