@@ -82,7 +82,7 @@ class ExporterProcess:
             self._process.kill()
             code = self._process.wait()
             log.warning(
-                "spans are lost: the process that exports them is dead or did not end in time"
+                "spans are lost: the process that exports them is gone or did not end in time"
             )
         return code == 0
 
