@@ -172,7 +172,7 @@ def test_a_pipe_that_does_not_block_is_waited_for(pipe: Pipe) -> None:
 
 def test_pieces_are_what_a_pipe_takes_whole() -> None:
     found = [b"x" * size for size in (10, 4000, 86, 1, 9000, 5, PIPE_BUF, 3)]
-    pieces = list(lines._pieces(found))
+    pieces = list(lines._pieces(found, PIPE_BUF))
     assert [line for piece in pieces for line in piece] == found
     assert [sum(map(len, piece)) for piece in pieces] == [4096, 1, 9000, 5, 4096, 3]
 

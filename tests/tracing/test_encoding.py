@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tinyllm.tracing import AttrValue, CompletionSpan, TraceContext, encoding, otlp_json
 from tinyllm.tracing.attributes import span_of
-from tinyllm.tracing.body import Body, body_head
+from tinyllm.tracing.body import SEPARATOR, Body, body_head
 from tinyllm.tracing.completion import Facts
 from tinyllm.tracing.encoding import SpanEncoder
 from tinyllm.wire.jsontext import JsonError
@@ -29,8 +29,8 @@ def reference(span: CompletionSpan) -> Any:
 
 def encoded(encoder: SpanEncoder, *spans: Facts) -> Any:
     text = encoder.encode(spans, [TRACE_ID] * len(spans), [SPAN_ID] * len(spans))
-    assert text.endswith(",")
-    return json.loads(f"[{text[:-1]}]")
+    assert text.count("\n") == len(spans), "a line for each"
+    return json.loads(f"[{text.removesuffix(SEPARATOR)}]")
 
 
 def plain(span: CompletionSpan) -> Facts:

@@ -1,9 +1,10 @@
 """Lines to a file, written by a thread of its own, so that no reader delays the event loop.
 
 Whoever has a line leaves it in a queue; the thread takes all there are and writes them in
-pieces that a pipe takes whole, so lines of several processes do not mix. A reader that is slow
-or stuck costs a bounded queue: beyond it lines are dropped, and the log says how many. So are
-lines that cannot be written (nobody reads any more, the disk is full): the server serves on.
+pieces that a pipe or a file takes whole, so lines of several processes do not mix. A reader
+that is slow or stuck costs a bounded queue: beyond it lines are dropped, and the log says how
+many. So are lines that cannot be written (nobody reads any more, the disk is full): the server
+serves on.
 
 The file is a descriptor and not a stream of Python's: a thread that is stuck in a stream holds
 its lock, for which the interpreter would wait, or abort, at its exit.
@@ -14,14 +15,18 @@ from __future__ import annotations
 import logging
 import os
 import select
+import stat
 import threading
 from collections import deque
 from collections.abc import Iterator
 from typing import Final
 
 MAX_LINES: Final = 50_000  # waiting to be written: some 10 MB
-GATHER_SECONDS: Final = 0.05  # lines of this time leave together
+# Lines of this time leave together. Each time the thread takes the interpreter from the requests:
+# at 0.05 s, and in pieces of PIPE_BUF, a full server lost 8 % of its rate to its log, not 5.
+GATHER_SECONDS: Final = 0.2
 PIPE_BUF: Final = 4096  # bytes; POSIX: writes of up to this many do not mix in a pipe
+FILE_PIECE: Final = 1024 * 1024  # bytes; of a file the processes share the offset (POSIX: write)
 
 logger = logging.getLogger("tinyllm.serving")
 
@@ -31,6 +36,8 @@ class LineWriter:
 
     def __init__(self, descriptor: int, name: str) -> None:
         self._descriptor = descriptor
+        in_file = stat.S_ISREG(os.fstat(descriptor).st_mode)
+        self._piece_bytes = FILE_PIECE if in_file else PIPE_BUF
         self._name = name
         self._lines: deque[str] = deque()  # its two ends may be used by two threads
         self._dropped = 0
@@ -68,7 +75,8 @@ class LineWriter:
 
     def _write_lines(self) -> None:
         lines = [self._lines.popleft() for _ in range(len(self._lines))]
-        for piece in _pieces([line.encode("utf-8", "backslashreplace") for line in lines]):
+        encoded = [line.encode("utf-8", "backslashreplace") for line in lines]
+        for piece in _pieces(encoded, self._piece_bytes):
             if not self._wrote(b"".join(piece)):
                 self._drop(len(piece))
         count = self._dropped
@@ -100,12 +108,12 @@ class LineWriter:
             return 0
 
 
-def _pieces(lines: list[bytes]) -> Iterator[list[bytes]]:
-    """Divide lines into pieces of at most PIPE_BUF bytes, or one longer line."""
+def _pieces(lines: list[bytes], limit: int) -> Iterator[list[bytes]]:
+    """Divide lines into pieces of at most `limit` bytes, or one longer line."""
     piece: list[bytes] = []
     length = 0
     for line in lines:
-        if length + len(line) > PIPE_BUF and piece:
+        if length + len(line) > limit and piece:
             yield piece
             piece, length = [], 0
         piece.append(line)

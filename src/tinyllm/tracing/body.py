@@ -14,6 +14,7 @@ from tinyllm.tracing.span import SCOPE, AttrValue, attribute_message
 from tinyllm.wire.jsontext import dump_json
 
 SPANS_PER_PIECE: Final = 64  # 109 KB: from 128 KiB on the C library's malloc asks the system
+SEPARATOR: Final = ",\n"  # a line for each span: people read bodies too
 END: Final = b"]}]}]}"
 
 
@@ -33,13 +34,13 @@ class Body:
         self.spans = 0
 
     def add(self, texts: str, count: int) -> None:
-        """Add `count` encoded spans, one or more, each with a comma behind it."""
+        """Add `count` encoded spans, one or more, a SEPARATOR behind each."""
         self._pieces.append(texts.encode())
         self.spans += count
 
     def finish(self) -> list[bytes]:
         """Return the whole body, in pieces."""
         if self.spans:
-            self._pieces[-1] = self._pieces[-1][:-1]  # JSON has no comma behind the last one
+            self._pieces[-1] = self._pieces[-1][: -len(SEPARATOR)]
         self._pieces.append(END)
         return self._pieces

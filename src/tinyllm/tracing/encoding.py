@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from tinyllm.tracing.attributes import span_of
+from tinyllm.tracing.body import SEPARATOR
 from tinyllm.tracing.completion import CompletionSpan, Facts
 from tinyllm.tracing.span import INT64_RANGE, span_json
 from tinyllm.tracing.traceparent import TraceContext
@@ -122,7 +123,7 @@ class SpanEncoder:
     def encode(
         self, records: Sequence[Facts], trace_ids: Sequence[str], span_ids: Sequence[str]
     ) -> str:
-        """Return the JSON texts of the spans, each with a comma behind it; their order may differ.
+        """Return the JSON texts of the spans, a SEPARATOR behind each; their order may differ.
 
         A span with a parent has the parent's trace id instead. Raises JsonError for a string that
         has no UTF-8 form.
@@ -187,7 +188,7 @@ def _template(facts: Facts) -> _Template:
             pieces += [text[position:found], ""]
             slots.append(slot)
             position = found + len(slot.mark)
-    pieces.append(f"{text[position:]},")
+    pieces.append(text[position:] + SEPARATOR)
     return _Template(pieces, slots)
 
 
