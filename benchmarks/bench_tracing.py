@@ -121,8 +121,9 @@ def whole_span(sink: ServerProcess) -> Section:
 
 def _exported(sink: ServerProcess, spans: int) -> tuple[float, float]:
     """Export spans; return the seconds of processor time of both processes, and of this thread."""
-    began, began_here = _processor_time(), time.thread_time()
+    began = _processor_time()
     exporter = ExporterProcess(ExportConfig(f"http://127.0.0.1:{sink.port}/v1/traces"))
+    began_here = time.thread_time()
     for number in range(spans):
         exporter.offer(a_record())
         if number % PAUSE_EVERY == 0:

@@ -230,3 +230,12 @@ def test_a_kept_connection_stays_with_its_worker(shared_pair: TlServe) -> None:
             assert connection.recv(65536).startswith(b"HTTP/1.1 200 OK\r\n")
         connection.shutdown(socket.SHUT_WR)
         assert read_all(connection) == b""
+
+
+def test_the_current_folder_is_no_library(
+    succ_model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "json.py").write_text("raise SystemExit('not the library')")
+    monkeypatch.chdir(tmp_path)
+    with TlServe(succ_model.resolve(), "--no-access-log", "--workers", "2") as server:
+        assert complete(server.address).status == 200

@@ -119,7 +119,7 @@ def test_the_current_folder_is_no_library(tmp_path: Path, monkeypatch: pytest.Mo
 def test_a_process_that_died_is_replaced(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(process, "RESTART_SECONDS", 0.0)
+    monkeypatch.setattr(process, "RESTART_SECONDS", 0.01)
     with collector() as fake, exporting(fake.url, schedule_delay=0.02) as exporter:
         offer(exporter, 1)
         fake.wait_for(lambda fake: len(fake.requests) == 1)
@@ -132,8 +132,26 @@ def test_a_process_that_died_is_replaced(
         assert exporter.close(10)
     assert caplog.messages == [
         "the process that exports spans ended (exit code -9), and spans with it; "
-        "another is started in 0 s"
+        "another is started in 0.01 s"
     ]
+
+
+def test_a_process_that_cannot_be_started_is_tried_again(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(process, "RESTART_SECONDS", 0.01)
+    with collector() as fake, exporting(fake.url, schedule_delay=0.02) as exporter:
+        command = process.COMMAND
+        monkeypatch.setattr(process, "COMMAND", ("/missing",))
+        exporter._process.kill()
+        exporter._process.wait()
+        offer(exporter, 1)  # it is lost: nobody knew yet
+        wait_until(lambda: len(caplog.messages) > 1, "a second attempt")
+        offer(exporter, 1, 1)
+        monkeypatch.setattr(process, "COMMAND", command)
+        fake.wait_for(lambda fake: response_ids(fake) == ["cmpl-1"])
+        assert exporter.close(10)
+    assert "cannot be started: [Errno 2] No such file or directory: '/missing'" in caplog.text
 
 
 def test_between_two_processes_spans_wait_in_a_bounded_queue() -> None:

@@ -23,6 +23,8 @@ FLUSH_SECONDS: Final = 2.0  # after an engine that ended without a word
 
 def main() -> int:
     """Export what arrives on standard input."""
+    if sys.stdin.isatty():
+        sys.exit("an engine starts this, with a socket as its standard input")
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     logging.basicConfig(format=LOG_FORMAT, level=logging.INFO)

@@ -28,6 +28,7 @@ log = logging.getLogger("tinyllm.tracing")
 
 # Spans per system call. To write them takes a tenth of a millisecond, in which nobody is answered.
 TOGETHER: Final = 128
+MESSAGES_PER_TURN: Final = 2  # on the loop: a child that was behind is given the rest by the thread
 EXIT_SECONDS: Final = 0.5  # for the child's interpreter to end, after the last span
 RESTART_SECONDS: Final = 5.0  # from a child's end to the next one
 # Without -P a file of the current folder could stand in for a module of the library.
@@ -102,20 +103,30 @@ class ExporterProcess:
 
     def _keep_time(self) -> None:
         """Hand over what has waited long enough, and replace a child that died."""
-        while not self._closing.wait(self._config.schedule_delay / 2):
-            self._hand_over()
+        while not self._closing.wait(min(self._config.schedule_delay / 2, RESTART_SECONDS)):
+            with self._turn:
+                if self._restart_at is None:
+                    self._send()
+                elif time.monotonic() >= self._restart_at and not self._closing.is_set():
+                    self._restart()
 
     def _hand_over(self) -> None:
-        """Give the child what waits, as far as it takes it without making us wait."""
-        if not self._turn.acquire(blocking=False):
-            return  # another thread is at it
+        """Give the child some of what waits, unless another thread is at it."""
+        if self._turn.acquire(blocking=False):
+            try:
+                if self._restart_at is None:
+                    self._send(MESSAGES_PER_TURN)
+            finally:
+                self._turn.release()
+
+    def _send(self, messages: int = sys.maxsize) -> None:
+        """Write so many messages, as far as the socket takes them without making us wait."""
         try:
-            if self._restart_at is not None:
-                if time.monotonic() < self._restart_at or self._closing.is_set():
-                    return
-                self._start()
             while self._unsent or self._waiting or self._overflow != self._overflow_told:
                 if not self._unsent:
+                    if not messages:
+                        return
+                    messages -= 1
                     self._overflow_told = self._overflow
                     records = self._taken(min(len(self._waiting), self._together))
                     self._unsent = pack(records, self._overflow_told)
@@ -125,8 +136,15 @@ class ExporterProcess:
             pass
         except OSError:
             self._bury()
-        finally:
-            self._turn.release()
+
+    def _restart(self) -> None:
+        try:
+            self._start()
+        except OSError as problem:
+            self._restart_at = time.monotonic() + RESTART_SECONDS
+            log.error("the process that exports spans cannot be started: %s", problem)
+        else:
+            self._send()
 
     def _taken(self, count: int) -> list[CompletionSpan]:
         return [self._waiting.popleft() for _ in range(count)]
