@@ -91,12 +91,16 @@ class ExporterProcess:
         """Start a child; a message that the one before it got in part is lost."""
         ours, theirs = socket.socketpair()
         with theirs:
-            self._process = subprocess.Popen(
-                COMMAND,
-                stdin=theirs.fileno(),
-                stdout=subprocess.DEVNULL,
-                start_new_session=True,  # Ctrl-C reaches the engine alone
-            )
+            try:
+                self._process = subprocess.Popen(
+                    COMMAND,
+                    stdin=theirs.fileno(),
+                    stdout=subprocess.DEVNULL,
+                    start_new_session=True,  # Ctrl-C reaches the engine alone
+                )
+            except OSError:
+                ours.close()
+                raise
         self._socket = ours
         self._unsent = pack_config(self._config)
         self._restart_at = None
