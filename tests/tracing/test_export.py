@@ -192,6 +192,16 @@ def test_the_sampler_decides() -> None:
     assert response_ids(fake.spans()) == ["cmpl-0"]
 
 
+def test_a_span_that_cannot_be_written_changes_nothing_for_the_sampler() -> None:
+    sampler = Sampler(0.5, follow_parent=False)
+    with collector() as fake, exporting(fake.url, sampler=sampler) as exporter:
+        for number in range(4000):
+            model = "\ud800" if number % 8 == 0 else "m"
+            exporter.offer(record(parent=None, model=model))
+        assert exporter.close(20)
+    assert 1600 < len(fake.spans()) < 1900  # of 3,500, half: 1,750 and 5 standard deviations
+
+
 def test_nothing_is_posted_when_no_span_is_kept() -> None:
     sampler = Sampler(0.0, follow_parent=True)
     with collector() as fake, exporting(fake.url, sampler=sampler) as exporter:

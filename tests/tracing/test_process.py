@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http
 import io
 import json
 import re
@@ -97,11 +98,13 @@ def test_a_full_batch_does_not_wait() -> None:
         assert response_ids(fake) == wanted_ids(20)
 
 
-def test_texts_that_clients_choose_are_cut() -> None:
+@pytest.mark.parametrize("fact", ["model", "user_agent", "query", "host", "method"])
+def test_texts_that_clients_choose_are_cut(fact: str) -> None:
     with collector() as fake, exporting(fake.url) as exporter:
-        exporter.offer(record(model="x" * 2000))
+        exporter.offer(record(**{fact: "x" * 2000}))
         assert exporter.close(10)
-    assert b'"x' + b"x" * (MAX_TEXT_LENGTH - 1) + b'"' in fake.requests[0].body
+    assert b'"' + b"x" * MAX_TEXT_LENGTH + b'"' in fake.requests[0].body
+    assert b"x" * (MAX_TEXT_LENGTH + 1) not in fake.requests[0].body
 
 
 def test_the_current_folder_is_no_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -179,6 +182,40 @@ def test_a_process_that_sleeps_holds_nobody_up(capfd: pytest.CaptureFixture[str]
     assert f"{len(arrived)} spans exported, {lost} lost: {lost} at a full queue" in said
 
 
+def test_a_process_that_woke_up_is_handed_spans_again_before_the_delay() -> None:
+    with collector() as fake, exporting(fake.url, max_queue_size=512) as exporter:
+        exporter._process.send_signal(signal.SIGSTOP)
+        offer(exporter, 50_000)
+        exporter._process.send_signal(signal.SIGCONT)
+
+        def all_are_handed_over() -> bool:
+            offer(exporter, process.TOGETHER)
+            return not exporter._waiting and not exporter._unsent
+
+        wait_until(all_are_handed_over, "the process reads again")
+        assert exporter.close(20)
+    assert fake.requests
+
+
+def test_the_timer_leaves_a_closed_exporter_alone() -> None:
+    with collector() as fake, exporting(fake.url, max_queue_size=20, schedule_delay=0.001) as some:
+        offer(some, 10_000)  # there is something to tell all the time
+        assert some.close(10)
+    assert fake.requests
+
+
+def test_a_fact_that_cannot_be_handed_over_costs_its_message(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    with collector() as fake, exporting(fake.url, schedule_delay=0.02) as exporter:
+        exporter.offer(record(status=http.HTTPStatus.OK))
+        wait_until(lambda: bool(caplog.messages), "the loss")
+        offer(exporter, 1)
+        fake.wait_for(lambda fake: response_ids(fake) == wanted_ids(1))
+        assert exporter.close(10)
+    assert caplog.messages == ["1 spans are lost: they cannot be handed over"]
+
+
 def test_signals_to_the_whole_group_leave_it_to_its_work() -> None:
     with collector() as fake, exporting(fake.url, schedule_delay=0.02) as exporter:
         offer(exporter, 1)
@@ -230,7 +267,8 @@ def test_close_gives_up_in_time_on_a_process_that_sleeps(
         assert not exporter.close(0.1)
         assert time.monotonic() - start < 5
     assert caplog.messages == [
-        "spans are lost: the process that exports them is gone or did not end in time"
+        "the process that exports spans is gone or did not end in time; "
+        "the last 10 spans are lost, and what it held"
     ]
 
 
@@ -264,13 +302,13 @@ NUMBERS = st.none() | st.integers(0, 2**64 - 1)
     st.none() | st.floats(0, 10),
 )
 def test_a_handover_is_read_as_it_was_packed(
-    records: list[CompletionSpan], overflow: int, timeout: float | None
+    records: list[CompletionSpan], overflow: int, deadline: float | None
 ) -> None:
-    stream = io.BytesIO(pack(records, overflow, timeout) * 2)
+    stream = io.BytesIO(pack(records, overflow, deadline) * 2)
     for _ in range(2):
         found = read(stream)
         assert [CompletionSpan.of(facts) for facts in found.records] == records
-        assert found[1:] == (overflow, timeout)
+        assert found[1:] == (overflow, deadline)
     with pytest.raises(EOFError):
         read(stream)
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import logging
 import signal
 import sys
+import time
 from dataclasses import replace
 from typing import Final
 
@@ -35,15 +36,15 @@ def main() -> int:
         return 0
     # A span may wait for `schedule_delay` in all.
     exporter = SpanExporter(replace(config, schedule_delay=config.schedule_delay / 2))
-    timeout = None
-    while timeout is None:
+    deadline = None
+    while deadline is None:
         try:
-            records, overflow, timeout = read(stream)
+            records, overflow, deadline = read(stream)
         except EOFError:
-            timeout = FLUSH_SECONDS
+            deadline = time.monotonic() + FLUSH_SECONDS
         else:
             exporter.take_over(records, overflow)
-    return 0 if exporter.close(timeout) else 1
+    return 0 if exporter.close(max(deadline - time.monotonic(), 0)) else 1
 
 
 if __name__ == "__main__":

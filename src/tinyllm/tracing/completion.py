@@ -153,6 +153,7 @@ def bounded(record: CompletionSpan) -> CompletionSpan:
         and len(user_agent or "") <= MAX_TEXT_LENGTH
         and len(query or "") <= MAX_TEXT_LENGTH
         and len(host or "") <= MAX_TEXT_LENGTH
+        and len(record.method) <= MAX_TEXT_LENGTH
     ):
         return record
     return record._replace(
@@ -160,6 +161,7 @@ def bounded(record: CompletionSpan) -> CompletionSpan:
         user_agent=user_agent and user_agent[:MAX_TEXT_LENGTH],
         query=query and query[:MAX_TEXT_LENGTH],
         host=host and host[:MAX_TEXT_LENGTH],
+        method=record.method[:MAX_TEXT_LENGTH],
     )
 
 

@@ -159,7 +159,11 @@ class SpanEncoder:
 
 
 def _key(record: Facts) -> tuple[object, ...]:
-    """Return what spans of one template have in common."""
+    """Return what spans of one template have in common.
+
+    Equal values of two types (True and 1, 0.0 and -0.0) count as one: whoever makes records gives
+    each fact one type, as serving/schema.py does.
+    """
     # By position: a tuple is taken apart in a third of the time that its names take.
     _, first_token, parent, request_id, user_agent, query = record[11:17]
     response_id, model, max_tokens, seed, inputs, outputs = record[17:]

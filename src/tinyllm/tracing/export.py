@@ -183,6 +183,7 @@ class SpanExporter:
         return body
 
     def _write_piece(self, body: Body, records: list[Facts]) -> None:
+        """Write those of a few spans that the sampler keeps."""
         trace_ids = many_random_hex(TRACE_ID_BYTES, len(records))
         if (sampler := self._config.sampler) is not None:
             kept = [
@@ -196,12 +197,15 @@ class SpanExporter:
         span_ids = many_random_hex(SPAN_ID_BYTES, len(records))
         try:
             body.add(self._encoder.encode(records, trace_ids, span_ids), len(records))
+        except JsonError:  # it is one of them
+            for one in zip(records, trace_ids, span_ids, strict=True):
+                self._write_one(body, *one)
+
+    def _write_one(self, body: Body, record: Facts, trace_id: str, span_id: str) -> None:
+        try:
+            body.add(self._encoder.encode([record], [trace_id], [span_id]), 1)
         except JsonError as problem:
-            if len(records) == 1:
-                self._lose(1, "that cannot be written", str(problem))
-                return
-            for record in records:  # it is one of them
-                self._write_piece(body, [record])
+            self._lose(1, "that cannot be written", str(problem))
 
     def _deliver(self, body: Sequence[bytes], size: int) -> None:
         """Post a batch until it is accepted or refused, or until no time is left for it."""

@@ -24,7 +24,7 @@ class Handover(NamedTuple):
 
     records: list[Facts]
     overflow: int  # spans lost so far because too many waited
-    timeout: float | None  # seconds to send what is left, if this is the last one
+    deadline: float | None  # monotonic time, the same in all processes, if this is the last one
 
 
 def pack_config(config: ExportConfig) -> bytes:
@@ -32,9 +32,9 @@ def pack_config(config: ExportConfig) -> bytes:
     return _framed(pickle.dumps(config))
 
 
-def pack(records: Iterable[CompletionSpan], overflow: int, timeout: float | None = None) -> bytes:
+def pack(records: Iterable[CompletionSpan], overflow: int, deadline: float | None = None) -> bytes:
     """Return a handover as a message."""
-    return _framed(marshal.dumps(([_plain(record) for record in records], overflow, timeout)))
+    return _framed(marshal.dumps(([_plain(record) for record in records], overflow, deadline)))
 
 
 def read_config(stream: BinaryIO) -> ExportConfig:

@@ -5,8 +5,9 @@ plain request. A thread would take that from the requests, for one thread at a t
 interpreter, and would take it when they need it. So the exporter (export.py) runs in a child
 process (child.py). Here spans wait until there are enough to be worth a system call, or half of
 `schedule_delay` has passed (the other half is the exporter's); then they are written to a socket
-that never blocks. While the child is behind, spans wait in a bounded queue; beyond that, and with a
-child that dies, spans are lost and counted. A child that died is replaced.
+that never blocks. While the child is behind, spans wait in a bounded queue; beyond that they are
+lost, and counted. A child that died is replaced; what it held is lost with it, and nobody knows how
+much.
 """
 
 from __future__ import annotations
@@ -58,6 +59,8 @@ class ExporterProcess:
         waiting = self._waiting
         if len(waiting) >= self._limit:
             self._overflow += 1
+            if self._limit and self._overflow % self._together == 0:
+                self._hand_over()  # it may read again
             return
         waiting.append(bounded(record))
         if len(waiting) % self._together == 0:  # not at each one, if the child is behind
@@ -73,18 +76,23 @@ class ExporterProcess:
         self._limit = 0
         self._closing.set()
         give_up = time.monotonic() + timeout
+        left = 0
         try:
             with self._turn, self._socket:
-                last = pack(self._taken(len(self._waiting)), self._overflow, timeout)
-                self._socket.settimeout(timeout)
+                left = len(self._waiting)
+                last = pack(self._taken(left), self._overflow, give_up)
+                self._socket.settimeout(max(give_up - time.monotonic(), 0))
                 self._socket.sendall(self._unsent + last)
             code = self._process.wait(max(give_up - time.monotonic(), 0) + EXIT_SECONDS)
         except (OSError, subprocess.TimeoutExpired):
             self._process.kill()
-            code = self._process.wait()
+            self._process.wait()
             log.warning(
-                "spans are lost: the process that exports them is gone or did not end in time"
+                "the process that exports spans is gone or did not end in time; "
+                "the last %d spans are lost, and what it held",
+                left,
             )
+            return False
         return code == 0
 
     def _start(self) -> None:
@@ -109,9 +117,11 @@ class ExporterProcess:
         """Hand over what has waited long enough, and replace a child that died."""
         while not self._closing.wait(min(self._config.schedule_delay / 2, RESTART_SECONDS)):
             with self._turn:
+                if self._closing.is_set():  # the socket is no longer ours
+                    return
                 if self._restart_at is None:
                     self._send()
-                elif time.monotonic() >= self._restart_at and not self._closing.is_set():
+                elif time.monotonic() >= self._restart_at:
                     self._restart()
 
     def _hand_over(self) -> None:
@@ -132,8 +142,7 @@ class ExporterProcess:
                         return
                     messages -= 1
                     self._overflow_told = self._overflow
-                    records = self._taken(min(len(self._waiting), self._together))
-                    self._unsent = pack(records, self._overflow_told)
+                    self._unsent = self._packed(min(len(self._waiting), self._together))
                 sent = self._socket.send(self._unsent, socket.MSG_DONTWAIT)
                 self._unsent = self._unsent[sent:]
         except BlockingIOError:
@@ -149,6 +158,14 @@ class ExporterProcess:
             log.error("the process that exports spans cannot be started: %s", problem)
         else:
             self._send()
+
+    def _packed(self, count: int) -> bytes:
+        """Return a message with so many of the spans that wait."""
+        try:
+            return pack(self._taken(count), self._overflow_told)
+        except ValueError:  # a fact of a type that cannot be handed over is a fault of ours
+            log.exception("%d spans are lost: they cannot be handed over", count)
+            return b""
 
     def _taken(self, count: int) -> list[CompletionSpan]:
         return [self._waiting.popleft() for _ in range(count)]
