@@ -58,7 +58,7 @@ MUTANTS = [
         "raw_controls",
         "writing control bytes raw in JSON",
         "wire/jsontext.py",
-        "quoted: str = encode_basestring(text)",
+        "quoted: str = encode_basestring_ascii(text)",
         "quoted = '\"' + text.replace('\\\\', '\\\\\\\\').replace('\"', '\\\\\"') + '\"'",
         "wire/test_jsontext.py::test_json_string_escapes_quotes_and_control_bytes",
     ),
