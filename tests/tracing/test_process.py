@@ -190,7 +190,7 @@ def test_a_process_that_woke_up_is_handed_spans_again_before_the_delay() -> None
 
         def all_are_handed_over() -> bool:
             offer(exporter, process.TOGETHER)
-            return not exporter._waiting and not exporter._unsent
+            return len(exporter._waiting) < process.TOGETHER and not exporter._unsent
 
         wait_until(all_are_handed_over, "the process reads again")
         assert exporter.close(20)
