@@ -146,7 +146,7 @@ def listens(port: int) -> bool:
 
 
 def _children(pid: int) -> list[int]:
-    children = []
+    children: list[int] = []
     for task in Path(f"/proc/{pid}/task").iterdir():
         # A thread may have ended since: its children are another thread's now.
         with suppress(FileNotFoundError, ProcessLookupError):
