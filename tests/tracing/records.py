@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tinyllm.tracing import CompletionSpan, TraceContext
+from tinyllm.tracing import CompletionSpan, ExporterProcess, SpanExporter, TraceContext
 
 TRACE_ID = "4bf92f3577b34da6a3ce929d0e0e4736"
 PARENT_ID = "00f067aa0ba902b7"
@@ -48,3 +48,14 @@ EVERYTHING: dict[str, Any] = {
 def bare(**facts: Any) -> CompletionSpan:
     """What is known of a request of which nothing could be read."""
     return CompletionSpan(START, **facts)
+
+
+def offer(exporter: SpanExporter | ExporterProcess, count: int, first: int = 0) -> None:
+    """Offer spans that their `response_id` tells apart."""
+    for number in range(first, first + count):
+        exporter.offer(record(response_id=f"cmpl-{number}"))
+
+
+def wanted_ids(count: int) -> list[str]:
+    """The `response_id` of each of the first spans."""
+    return [f"cmpl-{number}" for number in range(count)]

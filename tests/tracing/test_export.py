@@ -39,7 +39,16 @@ from tinyllm.tracing.attributes import span_of
 from tinyllm.tracing.completion import MAX_TEXT_LENGTH
 from tinyllm.tracing.export import MAX_PAUSE
 from tinyllm.tracing.sampling import Sampler
-from tracing.records import PARENT, PARENT_ID, SPAN_ID, TRACE_ID, bare, record
+from tracing.records import (
+    PARENT,
+    PARENT_ID,
+    SPAN_ID,
+    TRACE_ID,
+    bare,
+    offer,
+    record,
+    wanted_ids,
+)
 
 FOREVER = 600.0
 NO_SAMPLE = PARENT._replace(flags=0)
@@ -56,12 +65,6 @@ def exporting(url: str, **settings: Any) -> Iterator[SpanExporter]:
         exporter.close(0)
 
 
-def offer(exporter: SpanExporter, count: int, first: int = 0) -> None:
-    """Offer spans that their `response_id` tells apart."""
-    for number in range(first, first + count):
-        exporter.offer(record(response_id=f"cmpl-{number}"))
-
-
 def response_ids(spans: list[dict[str, Any]]) -> list[str]:
     return [
         attribute["value"]["stringValue"]
@@ -69,10 +72,6 @@ def response_ids(spans: list[dict[str, Any]]) -> list[str]:
         for attribute in span["attributes"]
         if attribute["key"] == "gen_ai.response.id"
     ]
-
-
-def wanted_ids(count: int) -> list[str]:
-    return [f"cmpl-{number}" for number in range(count)]
 
 
 # A healthy collector

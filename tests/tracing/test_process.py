@@ -26,7 +26,7 @@ from tinyllm.tracing.attributes import span_of
 from tinyllm.tracing.completion import MAX_TEXT_LENGTH
 from tinyllm.tracing.handover import Handover, pack, pack_config, read, read_config
 from tinyllm.tracing.sampling import Sampler
-from tracing.records import PARENT, bare, record
+from tracing.records import PARENT, bare, offer, record, wanted_ids
 
 FOREVER = 600.0
 
@@ -41,18 +41,9 @@ def exporting(url: str, **settings: Any) -> Iterator[ExporterProcess]:
         exporter.close(0)
 
 
-def offer(exporter: ExporterProcess, count: int, first: int = 0) -> None:
-    for number in range(first, first + count):
-        exporter.offer(record(response_id=f"cmpl-{number}"))
-
-
 def response_ids(fake: FakeCollector) -> list[str]:
     text = b"".join(received.body for received in fake.requests).decode()
     return re.findall('"gen_ai.response.id","value":{"stringValue":"(.+?)"', text)
-
-
-def wanted_ids(count: int) -> list[str]:
-    return [f"cmpl-{number}" for number in range(count)]
 
 
 # What arrives

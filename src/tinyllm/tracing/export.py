@@ -32,6 +32,7 @@ from tinyllm.wire.jsontext import JsonError
 
 log = logging.getLogger("tinyllm.tracing")
 
+AT_A_FULL_QUEUE = "at a full queue"
 UNSENT = "not sent before the end"
 MAX_PAUSE = 8.0  # seconds between two attempts, if the collector names no time
 
@@ -92,19 +93,15 @@ class SpanExporter:
     def dropped(self) -> Counter[str]:
         """How many spans were lost, by the way they were lost."""
         overflow = self._overflow + self._overflow_elsewhere
-        return +Counter({"at a full queue": overflow, **self._losses})  # + drops zeros
+        return +Counter({AT_A_FULL_QUEUE: overflow, **self._losses})  # + drops zeros
 
     def offer(self, record: CompletionSpan) -> None:
-        """Take the facts of a finished request; never blocks. The record is ours from now on."""
-        queue = self._queue
-        waiting = len(queue)
-        if waiting >= self._limit:
+        """Take the facts of a finished request; never blocks."""
+        if len(self._queue) >= self._limit:
             self._overflow += 1
             return
-        queue.append(bounded(record))
-        if self._asleep and waiting + 1 >= self._batch_size:
-            self._asleep = False
-            self._wake.set()
+        self._queue.append(bounded(record))
+        self._wake_for_a_batch()
 
     def take_over(self, records: list[Facts], overflow: int) -> None:
         """Take spans that another was offered, who has lost `overflow` since the beginning.
@@ -115,6 +112,9 @@ class SpanExporter:
         self._queue.extend(records[:room])
         self._overflow += max(len(records) - room, 0)
         self._overflow_elsewhere = overflow
+        self._wake_for_a_batch()
+
+    def _wake_for_a_batch(self) -> None:
         if self._asleep and len(self._queue) >= self._batch_size:
             self._asleep = False
             self._wake.set()
@@ -254,7 +254,7 @@ class SpanExporter:
             log.warning("the collector took all spans and says: %s", message)
 
     def _report_overflow(self) -> None:
-        if self._overflow + self._overflow_elsewhere and not self._overflow_said:
+        if AT_A_FULL_QUEUE in self.dropped and not self._overflow_said:
             self._overflow_said = True
             size = self._config.max_queue_size
             log.warning("spans are lost: the queue of %d is full; they are counted", size)
