@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import random
 import re
 import subprocess
 import sys
@@ -31,6 +32,7 @@ from tinyllm.tracing import (
     ExportConfig,
     ExportError,
     SpanExporter,
+    export,
     export_span,
     otlp_json,
     random_hex,
@@ -321,6 +323,16 @@ def test_a_wish_to_wait_too_long_ends_the_batch(caplog: pytest.LogCaptureFixture
     )
 
 
+def test_pauses_leave_the_random_numbers_of_others_alone() -> None:
+    state = random.getstate()
+    settings = {"max_batch_size": 1, "first_pause": 0.001}
+    with collector(response(503, b""), OK) as fake, exporting(fake.url, **settings) as exporter:
+        offer(exporter, 1)
+        fake.wait_for(lambda fake: len(fake.requests) == 2)
+        assert exporter.close(10)
+    assert random.getstate() == state
+
+
 def test_tries_end_with_the_export_timeout() -> None:
     settings = {"export_timeout": 0.2, "max_batch_size": 1}
     with collector(response(503, b"")) as fake, exporting(fake.url, **settings) as exporter:
@@ -339,7 +351,7 @@ def test_pauses_grow(monkeypatch: pytest.MonkeyPatch) -> None:
         jitter.append(low)
         return high
 
-    monkeypatch.setattr("random.uniform", longest)
+    monkeypatch.setattr(export._jitter, "uniform", longest)
     settings = {"max_batch_size": 1, "first_pause": 0.001}
     answers = [response(503, b"")] * 7
     with collector(*answers, OK) as fake, exporting(fake.url, **settings) as exporter:

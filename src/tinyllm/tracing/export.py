@@ -31,6 +31,7 @@ from tinyllm.tracing.transport import Accepted, Collector, Refused, Unavailable
 from tinyllm.wire.jsontext import JsonError
 
 log = logging.getLogger("tinyllm.tracing")
+_jitter = random.Random()  # not the module's, which others seed, or watch (hypothesis does)
 
 AT_A_FULL_QUEUE = "at a full queue"
 UNSENT = "not sent before the end"
@@ -234,7 +235,7 @@ class SpanExporter:
         if answer.retry_after is not None:
             pause = answer.retry_after
         else:  # exponential, with jitter so that many engines do not come back at once
-            pause = min(self._config.first_pause * 2**attempt, MAX_PAUSE) * random.uniform(0.5, 1)
+            pause = min(self._config.first_pause * 2**attempt, MAX_PAUSE) * _jitter.uniform(0.5, 1)
         if time.monotonic() + pause >= give_up:
             return False
         interrupted = self._closing.wait(pause)
