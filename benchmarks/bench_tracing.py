@@ -29,6 +29,9 @@ from benchmarks.harness.processes import ServerProcess, free_port
 from benchmarks.harness.report import Section
 from benchmarks.harness.statistics import figure, percentile
 
+from tinyllm.serving.exchange import COMPLETED, Exchange
+from tinyllm.serving.schema import CompletionRequest
+from tinyllm.serving.telemetry import completion_span
 from tinyllm.tracing import (
     CompletionSpan,
     ExportConfig,
@@ -40,7 +43,8 @@ from tinyllm.tracing import (
 from tinyllm.tracing.attributes import span_of
 from tinyllm.tracing.body import SPANS_PER_PIECE
 from tinyllm.tracing.encoding import SpanEncoder
-from tinyllm.tracing.handover import pack
+from tinyllm.tracing.handover import pack_span
+from tinyllm.wire import Request
 
 ROUNDS = 25
 CALLS = 2000
@@ -54,25 +58,19 @@ TRACEPARENT = f"00-{TRACE_ID}-00f067aa0ba902b7-01"
 PARENT = parent_from_headers([TRACEPARENT])
 
 
-def a_record() -> CompletionSpan:
-    """The facts of a plain completion of a client that is traced itself."""
-    return CompletionSpan(
-        1_791_518_626_123_456_789,
-        host="127.0.0.1:8000",
-        status=200,
-        stream=False,
-        temperature=0.0,
-        finish_reason="length",
-        duration_ns=123_456,
-        first_token_ns=90_000,
-        parent=PARENT,
-        user_agent="python-httpx/0.28.1",
-        response_id="cmpl-0123456789abcdef0123456789abcdef",
-        model="tracer",
-        max_tokens=16,
-        input_tokens=3,
-        output_tokens=16,
-    )
+def an_exchange() -> Exchange:
+    """A plain completion of a client that is traced itself, over."""
+    exchange = Exchange(lambda: "127.0.0.1:40000")
+    exchange.method, exchange.path, exchange.status = "POST", "/v1/completions", 200
+    fields = [(b"Host", b"127.0.0.1:8000"), (b"User-Agent", b"python-httpx/0.28.1")]
+    exchange.request = Request("POST", "/v1/completions", fields)
+    exchange.completion = CompletionRequest("tracer", "The", 16, 0.0)
+    exchange.completion_id = "cmpl-0123456789abcdef0123456789abcdef"
+    exchange.prompt_tokens, exchange.completion_tokens = 3, 16
+    exchange.context = PARENT
+    exchange.mark_first_token()
+    exchange.end(COMPLETED)
+    return exchange
 
 
 def best_microseconds(calls: dict[str, Callable[[], object]]) -> dict[str, float]:
@@ -89,16 +87,17 @@ def best_microseconds(calls: dict[str, Callable[[], object]]) -> dict[str, float
 
 def calls() -> Section:
     """What each step of a span costs."""
-    record, encoder = a_record(), SpanEncoder()
-    many = [record] * SPANS_PER_PIECE, [TRACE_ID] * SPANS_PER_PIECE, [SPAN_ID] * SPANS_PER_PIECE
+    exchange, encoder = an_exchange(), SpanEncoder()
+    facts = completion_span(exchange)
+    many = [facts] * SPANS_PER_PIECE, [TRACE_ID] * SPANS_PER_PIECE, [SPAN_ID] * SPANS_PER_PIECE
     steps: dict[str, Callable[[], object]] = {
         "parent_from_headers, per request": lambda: parent_from_headers([TRACEPARENT]),
-        "CompletionSpan(...), per request": a_record,
+        "completion_span, its facts, per request": lambda: completion_span(exchange),
         "random_hex(8), a span id": lambda: random_hex(8),
         f"SpanEncoder.encode, {SPANS_PER_PIECE} spans": lambda: encoder.encode(*many),
-        f"pack, {SPANS_PER_PIECE} spans": lambda: pack(many[0], 0),
+        "pack_span, per request": lambda: pack_span(facts),
         "otlp_json(span_of(...)), the reference": lambda: otlp_json(
-            "engine", span_of(record, TRACE_ID, SPAN_ID)
+            "engine", span_of(CompletionSpan.of(facts), TRACE_ID, SPAN_ID)
         ),
     }
     section = Section("The steps of a span", ("step", "us"))
@@ -107,7 +106,7 @@ def calls() -> Section:
 
 
 def whole_span(sink: ServerProcess) -> Section:
-    """What a span costs both processes, from the record to the collector's answer."""
+    """What a span costs both processes, from the exchange to the collector's answer."""
     section = Section("A whole span", ("spans", "us on the loop's thread", "us in all"))
     rounds = []
     for _ in range(5):
@@ -123,9 +122,10 @@ def _exported(sink: ServerProcess, spans: int) -> tuple[float, float]:
     """Export spans; return the seconds of processor time of both processes, and of this thread."""
     began = _processor_time()
     exporter = ExporterProcess(ExportConfig(f"http://127.0.0.1:{sink.port}/v1/traces"))
+    exchange = an_exchange()
     began_here = time.thread_time()
     for number in range(spans):
-        exporter.offer(a_record())
+        exporter.offer(completion_span(exchange))
         if number % PAUSE_EVERY == 0:
             time.sleep(PAUSE)
     here = time.thread_time() - began_here

@@ -115,8 +115,8 @@ MUTANTS = [
         "no_parent",
         "dropping the traceparent parent",
         "serving/telemetry.py",
-        "        exchange.context,\n",
-        "        None,\n",
+        "None if context is None else context[:]",
+        "None",
         "e2e/test_tracing_e2e.py::test_exports_child_span_of_traceparent",
     ),
     Mutant(

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from tinyllm.serving.exchange import COMPLETED, Exchange
-from tinyllm.tracing import CompletionSpan
+from tinyllm.tracing import Facts
 
 
-def completion_span(exchange: Exchange) -> CompletionSpan:
-    """Return the span of a completion request, answered or not (CONTRACT, point 19)."""
+def completion_span(exchange: Exchange) -> Facts:
+    """Return the facts of a completion request's span, answered or not (CONTRACT, point 19)."""
     wanted, request = exchange.completion, exchange.request
     error = None
     if exchange.ended is not COMPLETED:
         error = exchange.error_type or str(exchange.ended)
-    # By position, in the order of CompletionSpan: names would cost more than all the rest.
-    return CompletionSpan(
+    context = exchange.context
+    # In the order of CompletionSpan, whose names would cost more than all the rest.
+    return (
         exchange.started_unix_nano,
         exchange.method,
         exchange.path,
@@ -27,7 +28,7 @@ def completion_span(exchange: Exchange) -> CompletionSpan:
         "length" if wanted is not None and error is None and exchange.status == 200 else None,
         exchange.duration_ns,
         exchange.first_token_ns,
-        exchange.context,
+        None if context is None else context[:],
         exchange.request_id,
         None if request is None else request.header("user-agent"),
         None,

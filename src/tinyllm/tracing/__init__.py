@@ -9,7 +9,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from tinyllm.tracing.completion import CLIENT_GONE, CompletionSpan
+from tinyllm.tracing.completion import CLIENT_GONE, CompletionSpan, Facts
 from tinyllm.tracing.config import ExportConfig
 from tinyllm.tracing.ids import random_hex, random_u64
 from tinyllm.tracing.span import AttrValue, Span, SpanEvent, otlp_json, unix_nanos
@@ -26,6 +26,7 @@ __all__ = [
     "ExportConfig",
     "ExportError",
     "ExporterProcess",
+    "Facts",
     "Span",
     "SpanEvent",
     "SpanExporter",
