@@ -1,43 +1,46 @@
-"""A collector that counts spans and forgets them, so that exporting has somewhere to go.
+"""A collector that forgets what it gets, so that exporting has somewhere to go.
 
-    python sink.py PORT       (GET /count answers how many spans have come)
+    python sink.py PORT       (GET /bytes answers how many bytes of bodies have come)
 
-It does no more than it must, since it shares the machine with what is measured: it reads bodies
-into the same piece of memory, small enough for the cache, and counts line ends, for our exporter
-writes a line for each span. To count a longer pattern would cost as much as a span's text.
+It shares the machine with what is measured and a real collector does not, so it does no more than
+it must: the kernel is told to drop the bodies (MSG_TRUNC, tcp(7)). To read them, and count the
+spans in them, takes 4.6 us a span instead of 0.5, a third of what the exporter's process takes.
 """
 
 from __future__ import annotations
 
+import socket
 import socketserver
 import sys
 
-PIECE_BYTES = 128 * 1024
+DROPPED_AT_ONCE = 1024 * 1024
 
 
 class Sink(socketserver.StreamRequestHandler):
     """Answers every request on a connection with 200."""
 
-    spans = 0  # of all connections
+    received = 0  # bytes of the bodies of all connections
 
     def handle(self) -> None:
-        self._memory = bytearray(PIECE_BYTES)
+        self._unused = bytearray(DROPPED_AT_ONCE)  # nothing is written to it
         while request_line := self.rfile.readline():
             length = 0
             while (line := self.rfile.readline()) not in (b"\r\n", b""):
                 name, _, value = line.partition(b":")
                 if name.lower() == b"content-length":
                     length = int(value)
-            self._count(length)
-            self._answer(b"%d" % Sink.spans if request_line.startswith(b"GET ") else b"{}")
+            self._drop(length)
+            self._answer(b"%d" % Sink.received if request_line.startswith(b"GET ") else b"{}")
 
-    def _count(self, length: int) -> None:
-        """Count the spans of a body; the last line has no end."""
-        Sink.spans += length > 0
-        view = memoryview(self._memory)
-        while length and (size := self.rfile.readinto(view[: min(length, PIECE_BYTES)])):
-            Sink.spans += self._memory.count(b"\n", 0, size)
+    def _drop(self, length: int) -> None:
+        """Drop a body: what came with its head, and the rest unseen."""
+        size = len(self.rfile.read1(length)) if length else 0
+        while size:
+            Sink.received += size
             length -= size
+            size = length and self.connection.recv_into(
+                self._unused, min(length, DROPPED_AT_ONCE), socket.MSG_TRUNC
+            )
 
     def _answer(self, body: bytes) -> None:
         head = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"

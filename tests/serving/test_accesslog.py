@@ -76,8 +76,24 @@ def test_a_request_without_an_id_gets_one_for_the_log_and_keeps_it() -> None:
     assert json.loads(json_line(exchange))["request_id"] == first
 
 
-def test_the_clock_follows_the_seconds() -> None:
+@pytest.mark.parametrize(
+    ("facts", "shown"),
+    [
+        ({"request_id": "mine", "completion_id": "cmpl-9d"}, "mine"),
+        ({"request_id": None, "completion_id": "cmpl-9d"}, "cmpl-9d"),
+        ({"request_id": None, "completion_id": "cmpl-9d", "log_id": "of-an-error"}, "of-an-error"),
+    ],
+)
+def test_a_completion_goes_by_its_own_id_if_the_caller_gave_none(
+    facts: dict[str, str | None], shown: str
+) -> None:
+    assert text_line(an_exchange(**facts)).split(" ")[1] == shown
+
+
+def test_the_clock_follows_the_milliseconds() -> None:
     clock = Clock()
+    assert clock.text(STARTED + 10**6) == "2026-11-30T12:00:00.124Z"
+    assert clock.text(STARTED + 10**6 - 1) == "2026-11-30T12:00:00.124Z"
     assert clock.text(STARTED) == "2026-11-30T12:00:00.123Z"
     assert clock.text(STARTED + 10**9) == "2026-11-30T12:00:01.123Z"
     assert clock.text(STARTED) == "2026-11-30T12:00:00.123Z"

@@ -23,29 +23,32 @@ Format = Callable[[Exchange], str]
 
 
 class Clock:
-    """Turns Unix nanoseconds into an ISO 8601 time; the text of a second is made once."""
+    """Turns Unix nanoseconds into an ISO 8601 time; the text of a millisecond is made once."""
 
     def __init__(self) -> None:
-        self._second = -1
+        self._millisecond = -1
         self._text = ""
 
     def text(self, unix_nano: int) -> str:
         """Return e.g. 2026-11-30T12:00:00.123Z."""
-        second, rest = divmod(unix_nano, SECOND)
-        if second != self._second:
-            self._second = second
-            self._text = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(second))
-        return f"{self._text}.{rest // 1_000_000:03d}Z"
+        millisecond = unix_nano // MILLISECOND
+        if millisecond != self._millisecond:
+            self._millisecond = millisecond
+            second, rest = divmod(millisecond, 1000)
+            date = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(second))
+            self._text = f"{date}.{rest:03d}Z"
+        return self._text
 
 
 _CLOCK = Clock()
 
 
 def log_id(exchange: Exchange) -> str:
-    """Return what names the request in the log: the caller's id, or one made for it."""
-    if exchange.request_id is None and exchange.log_id is None:
-        exchange.log_id = random_hex(8)
-    return exchange.request_id or exchange.log_id or "-"
+    """Return what names the request in the log: the caller's id, the completion's, or a new one."""
+    known = exchange.request_id or exchange.log_id or exchange.completion_id
+    if known is None:
+        known = exchange.log_id = random_hex(8)
+    return known
 
 
 def _shown(text: str) -> str:
