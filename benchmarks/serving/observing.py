@@ -1,7 +1,7 @@
 """What do the access log and tracing cost?
 
-One server is switched from off to the log, to tracing, to both, and to what would be left of both if
-our part cost nothing, ten times a second (switched.py), while the load goes on. Each turn is
+One server is switched from off to the log, to tracing, to both, and to what would be left of both
+if our part cost nothing, ten times a second (switched.py), while the load goes on. Each turn is
 compared with the two turns of `off` around it; the mean of these ratios counts, without the tenth
 at either end. Server, exporter, load generator and collector (anchors/sink.py) share the cores: the
 rate pays for all of them, "CPU" is that of server and exporter.
