@@ -14,7 +14,7 @@ import pytest
 import uvloop
 
 from tinyllm.serving import transport as transport_module
-from tinyllm.serving.transport import HIGH_WATER, Acceptor, SocketTransport
+from tinyllm.serving.transport import HIGH_WATER, SMALL_BYTES, Acceptor, SocketTransport
 
 LOOPS: dict[str, Callable[[], asyncio.AbstractEventLoop]] = {
     "uvloop": uvloop.new_event_loop,
@@ -154,6 +154,72 @@ def test_a_request_that_is_there_at_once_is_never_watched(run: Run) -> None:
             assert theirs.recv(100) == b"answer to hello"
             assert theirs.recv(100) == b""
         assert watched == []
+
+    run(scenario())
+
+
+class Spy(socket.socket):
+    """Remembers, of each send, how much it took and whether more was announced."""
+
+    def __init__(self, spied: socket.socket) -> None:
+        super().__init__(fileno=spied.detach())
+        self.sends: list[tuple[int, bool]] = []
+
+    def send(self, data: Any, flags: int = 0) -> int:  # type: ignore[override]
+        sent = super().send(data, flags)
+        self.sends.append((sent, bool(flags & socket.MSG_MORE)))
+        return sent
+
+
+@pytest.mark.parametrize(
+    ("answers", "sends"),
+    [
+        ([b"one", b"two"], [(6, True)]),
+        ([b"one", b"x" * SMALL_BYTES], [(3 + SMALL_BYTES, False)]),
+    ],
+    ids=["small", "large"],
+)
+@pytest.mark.parametrize("end", [SocketTransport.close, SocketTransport.write_eof])
+def test_a_small_last_answer_leaves_in_one_piece_with_the_end(
+    run: Run,
+    answers: list[bytes],
+    sends: list[tuple[int, bool]],
+    end: Callable[[SocketTransport], None],
+) -> None:
+    class Last(Recorder):
+        def data_received(self, data: bytes) -> None:
+            for answer in answers:
+                self.transport.write(answer)
+            end(self.transport)
+
+    async def scenario() -> None:
+        ours, theirs = socket.socketpair()
+        spy = Spy(ours)
+        with theirs:
+            theirs.setblocking(False)
+            transport = SocketTransport(asyncio.get_running_loop(), spy, (), Last())
+            transport.begin()
+            transport.uncork()
+            theirs.send(b"a request that comes later")
+            assert await read_to_end(theirs) == b"".join(answers)
+            assert spy.sends == sends
+            transport.abort()
+
+    run(scenario())
+
+
+def test_what_is_no_last_answer_leaves_at_once(run: Run) -> None:
+    async def scenario() -> None:
+        ours, theirs = socket.socketpair()
+        spy = Spy(ours)
+        with theirs:
+            transport = SocketTransport(asyncio.get_running_loop(), spy, (), Recorder())
+            transport.begin()
+            transport.uncork()
+            transport.write(b"one")
+            transport.write(b"two")
+            assert spy.sends == [(3, False), (3, False)]
+            transport.abort()
 
     run(scenario())
 

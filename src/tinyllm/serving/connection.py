@@ -292,10 +292,15 @@ class Connection(asyncio.Protocol):
         if data:
             exchange.status = 200
             exchange.bytes_sent += len(data)
+            if finished:
+                self._transport.cork()  # the end leaves with it
             self._transport.write(data)
         if finished:
-            self._end(COMPLETED)
-            self._after_answer()
+            try:
+                self._end(COMPLETED)
+                self._after_answer()
+            finally:
+                self._transport.uncork()
 
     def fail(self, error: Exception) -> None:
         """End the answer with an error: a status if nothing has left, else an event."""
