@@ -165,7 +165,7 @@ class Spy(socket.socket):
         super().__init__(fileno=spied.detach())
         self.sends: list[tuple[int, bool]] = []
 
-    def send(self, data: Any, flags: int = 0) -> int:  # type: ignore[override]
+    def send(self, data: Any, flags: int = 0) -> int:
         sent = super().send(data, flags)
         self.sends.append((sent, bool(flags & socket.MSG_MORE)))
         return sent
