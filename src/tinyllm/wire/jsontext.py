@@ -15,6 +15,7 @@ import json
 import math
 import re
 from collections.abc import Mapping, Sequence
+from functools import cache
 from itertools import accumulate
 from json.encoder import encode_basestring, encode_basestring_ascii
 from typing import Any
@@ -32,8 +33,6 @@ _PAIRED = re.compile(
     r"(?:[^\\]++|\\[^u]|\\u(?![dD][89a-fA-F])|\\u[dD][89abAB]..\\u[dD][c-fC-F]..)*+", re.DOTALL
 )
 _SURROGATE_ESCAPE = re.compile(r"\\u[dD][89a-fA-F]")
-_SURROGATE = re.compile("[\ud800-\udfff]")
-_LEFT_BY_ENCODER = re.compile("[\x7f\x85\u2028\u2029\ud800-\udfff]")
 
 
 class JsonError(ValueError):
@@ -86,7 +85,7 @@ def json_string(text: str) -> str:
     if text.isascii():  # nearly all; then this one leaves nothing
         quoted: str = encode_basestring_ascii(text)
         return quoted
-    return _LEFT_BY_ENCODER.sub(_escape, encode_basestring(text))
+    return _left_by_encoder().sub(_escape, encode_basestring(text))
 
 
 def dump_json(value: Json) -> str:
@@ -101,7 +100,13 @@ def dump_json(value: Json) -> str:
         raise JsonError(f"not a JSON value: {error}") from None
     if text.isascii() and "\x7f" not in text:
         return text
-    return _LEFT_BY_ENCODER.sub(_escape, text)  # all of them can stand inside strings alone
+    return _left_by_encoder().sub(_escape, text)  # all of them can stand inside strings alone
+
+
+@cache  # made when it is first needed: that takes a thirtieth of the time of this import
+def _left_by_encoder() -> re.Pattern[str]:
+    """Return what finds the characters that json's encoder leaves as they are, and we do not."""
+    return re.compile("[\x7f\x85\u2028\u2029\ud800-\udfff]")
 
 
 def _decode(data: bytes) -> str:
@@ -115,9 +120,10 @@ def _decode(data: bytes) -> str:
 
 
 def _check_characters(text: str) -> None:
-    surrogate = _SURROGATE.search(text)
-    if surrogate is not None:
-        raise JsonError(f"a lone surrogate at character {surrogate.start()}")
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise JsonError(f"a lone surrogate at character {error.start}") from None
     if text.startswith("\ufeff"):
         raise JsonError("starts with a byte order mark (RFC 8259, section 8.1)")
 
