@@ -136,6 +136,6 @@ MUTANTS = [
         "        import select\n"
         '        select.select([self._transport.get_extra_info("socket")], [], [])\n',
         "e2e/test_completions.py::test_serves_a_second_client_while_one_stalls",
-        timeout=10.0,
+        timeout=5.0,
     ),
 ]

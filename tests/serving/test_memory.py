@@ -17,13 +17,14 @@ KEPT = get("/healthz", "Connection: keep-alive")
 
 @pytest.fixture
 def garbage() -> Iterator[list[object]]:
-    """What only the collector finds."""
-    gc.collect()
+    """What only the collector finds, of what is made from here on."""
     gc.disable()
+    gc.freeze()
     gc.set_debug(gc.DEBUG_SAVEALL)
     yield gc.garbage
     gc.set_debug(0)
     gc.garbage.clear()
+    gc.unfreeze()
     gc.enable()
 
 

@@ -24,6 +24,7 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from support.wire import Reply, connect, parse_reply, read_all
 from tinyllm.tracing import ExportConfig, SpanExporter, otlp_json, receiver
 from tinyllm.tracing.attributes import span_of
+from tinyllm.tracing.receiver import server
 from tinyllm.tracing.receiver.framing import MAX_BODY_BYTES, MAX_TRAILERS
 from tinyllm.tracing.receiver.server import JSON, PROTOBUF, Received, TraceReceiver
 from tracing.official import parsed
@@ -270,6 +271,14 @@ def test_broken_framing_is_answered_and_ends_the_connection(
     reply = running.raw(request.encode())
     assert reply.status == status
     assert reply.headers["connection"] == "close"
+
+
+def test_a_refused_client_sees_the_end_at_once(
+    running: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server, "DRAIN_SECONDS", 600.0)  # for what the client still sends
+    head = f"POST /v1/traces HTTP/1.1\r\nHost: h\r\nContent-Type: {JSON}\r\n"
+    assert running.raw(f"{head}Content-Length: -1\r\n\r\n".encode()).status == 400
 
 
 def test_a_status_in_protobuf(running: Running) -> None:

@@ -118,6 +118,7 @@ class _Handler(BaseHTTPRequestHandler):
         if self.close_connection:  # the body may be unread: closing now could reset the answer away
             self.connection.settimeout(DRAIN_SECONDS)
             with suppress(OSError):
+                self.connection.shutdown(socket.SHUT_WR)  # the client need not wait for us
                 self.rfile.read(DRAINED_BYTES)
 
     def _answer(self, status: int, content_type: str, body: bytes) -> None:
