@@ -25,7 +25,7 @@ from tinyllm.engine import Task
 from tinyllm.serving.errors import ApiError
 from tinyllm.serving.exchange import COMPLETED, Ended, Exchange
 from tinyllm.serving.responses import Pending, Response, api_error
-from tinyllm.serving.transport import SocketTransport
+from tinyllm.serving.transport import SMALL_BYTES, SocketTransport
 from tinyllm.tracing import random_hex
 from tinyllm.wire import CONTINUE, HttpError, ParserState, Request, RequestParser, RequestTimeout
 
@@ -292,7 +292,7 @@ class Connection(asyncio.Protocol):
         if data:
             exchange.status = 200
             exchange.bytes_sent += len(data)
-            if finished:
+            if finished and len(data) <= SMALL_BYTES:
                 self._transport.cork()  # the end leaves with it
             self._transport.write(data)
         if finished:
