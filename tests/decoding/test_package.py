@@ -30,6 +30,7 @@ BY_MODULE = {
         *(
             "TemperatureRows",
             "UniformStream",
+            "SeedStart",
             "SeedPool",
             "Block",
             "first_blocks",

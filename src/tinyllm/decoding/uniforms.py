@@ -6,7 +6,7 @@ in blocks, made ahead. The first ones are all that a short request needs, and th
 made each time: a server that picks the seeds itself picks many at once and makes the first
 uniforms of all of them in one block; those of a seed that clients send are kept, since who
 sends a seed tends to send it again. The blocks that follow are made for several streams at
-once where these begin together (`make_ahead`).
+once where these begin together (`make_ahead`); the first of them is kept with its seed, too.
 """
 
 from __future__ import annotations
@@ -28,17 +28,27 @@ FIRST_COUNT = 16  # benchmarks/README.md: where a block begins to pay
 FIRST_BLOCK = 256
 BLOCKS_AT_ONCE = MAX_BLOCK // FIRST_BLOCK
 SEEDS_AT_ONCE = 64  # a block of their first uniforms: some 50 microseconds
-SEEDS_KEPT = 512  # of those that clients sent: about 400 KB
+SEEDS_KEPT = 512  # of those that clients sent: 3 KB each, at most 1.6 MB
+
+
+class SeedStart:
+    """What a seed gives at first: some uniforms, and a block more once a stream came to it."""
+
+    __slots__ = ("block", "first")
+
+    def __init__(self, first: Block) -> None:
+        self.first = first
+        self.block: Block | None = None  # of FIRST_BLOCK
 
 
 class UniformStream:
     """Hands out a seed's uniforms in order: the first ones, and then blocks."""
 
-    __slots__ = ("_block", "_next", "_size", "_used")
+    __slots__ = ("_block", "_size", "_start", "_used")
 
-    def __init__(self, first: Block) -> None:
-        self._block = first
-        self._next: Block | None = None  # made ahead
+    def __init__(self, start: SeedStart) -> None:
+        self._start = start
+        self._block = start.first
         self._used = 0
         self._size = FIRST_BLOCK
 
@@ -53,10 +63,13 @@ class UniformStream:
 
     def _refill(self, wanted: int) -> None:
         """Go on with the next block; the one after it will be twice as long."""
-        if self._next is None:
+        block = self._start.block if self._size == FIRST_BLOCK else None
+        if block is None:
             rng = Pcg32.from_state(self._block.state)
-            self._next = rng.block(min(max(wanted, self._size), MAX_BLOCK))
-        self._block, self._next = self._next, None
+            block = rng.block(min(max(wanted, self._size), MAX_BLOCK))
+            if len(block.lead) == FIRST_BLOCK and self._size == FIRST_BLOCK:
+                self._start.block = block
+        self._block = block
         self._size *= 2
         self._used = 0
 
@@ -66,12 +79,18 @@ def make_ahead(streams: Sequence[UniformStream]) -> None:
 
     Eight together cost twice what one costs alone; one alone is left to itself.
     """
-    beginning = [s for s in streams if s._size == FIRST_BLOCK and s._next is None]
+    beginning = list(  # a seed once, however many streams it has
+        dict.fromkeys(
+            stream._start
+            for stream in streams
+            if stream._size == FIRST_BLOCK and stream._start.block is None
+        )
+    )
     for k in range(0, len(beginning) - 1, BLOCKS_AT_ONCE):
         some = beginning[k : k + BLOCKS_AT_ONCE]
-        made = next_blocks([stream._block.state for stream in some], FIRST_BLOCK)
-        for stream, block in zip(some, made, strict=True):
-            stream._next = block
+        made = next_blocks([start.first.state for start in some], FIRST_BLOCK)
+        for start, block in zip(some, made, strict=True):
+            start.block = block
 
 
 class SeedPool:
@@ -81,7 +100,7 @@ class SeedPool:
         self._prepared = False
         self._seeds: list[int] = []
         self._made: dict[int, Block] = {}
-        self._first = lru_cache(SEEDS_KEPT)(_first_block)
+        self._start = lru_cache(SEEDS_KEPT)(_start)
 
     def prepare(self) -> None:
         """Import numpy, for blocks. May run in a thread of its own while a server starts."""
@@ -104,11 +123,11 @@ class SeedPool:
     def uniforms(self, seed: int) -> UniformStream:
         """Return the uniforms of a seed from the first on; ValueError when it is no u64."""
         made = self._made.pop(seed, None)
-        return UniformStream(self._first(seed) if made is None else made)
+        return UniformStream(self._start(seed) if made is None else SeedStart(made))
 
 
-def _first_block(seed: int) -> Block:
-    """Return what a seed gives first, made one by one."""
+def _start(seed: int) -> SeedStart:
+    """Return a seed's start, its first uniforms made one by one."""
     rng = Pcg32(seed)
     uniforms = rng.uniforms(FIRST_COUNT)
-    return Block(rng.state, bytes([int(256 * u) for u in uniforms]), uniforms)
+    return SeedStart(Block(rng.state, bytes([int(256 * u) for u in uniforms]), uniforms))
