@@ -188,9 +188,12 @@ def test_a_small_last_answer_leaves_in_one_piece_with_the_end(
 ) -> None:
     class Last(Recorder):
         def data_received(self, data: bytes) -> None:
+            assert self.transport.cork()
             for answer in answers:
                 self.transport.write(answer)
             end(self.transport)
+            assert not self.transport.cork()
+            self.transport.uncork()
 
     async def scenario() -> None:
         ours, theirs = socket.socketpair()

@@ -236,14 +236,18 @@ class Connection(asyncio.Protocol):
 
     def _send_whole(self, exchange: Exchange, status: int, data: bytes, keep: bool) -> None:
         """Write a whole answer, hand its exchange on, and close unless the client stays."""
+        corked = not keep and self._transport.cork()  # the end leaves with it
         self._transport.write(data)
         exchange.status = status
         exchange.bytes_sent = len(data)
         self._exchange = None
-        exchange.end(COMPLETED if status < 500 else Ended.FAILED)
-        self._edge.finished(exchange)
         if not keep:
             self._close()
+            if corked:
+                self._transport.uncork()
+        # Only now: log and trace are not to delay the answer.
+        exchange.end(COMPLETED if status < 500 else Ended.FAILED)
+        self._edge.finished(exchange)
 
     def _reject(self, error: HttpError) -> None:
         """Answer broken HTTP with its status, or close when nobody is left to answer."""
@@ -296,11 +300,11 @@ class Connection(asyncio.Protocol):
                 self._transport.cork()  # the end leaves with it
             self._transport.write(data)
         if finished:
-            try:
-                self._end(COMPLETED)
-                self._after_answer()
-            finally:
-                self._transport.uncork()
+            self._release()
+            self._after_answer()
+            self._transport.uncork()
+            exchange.end(COMPLETED)  # as in `_send_whole`
+            self._edge.finished(exchange)
 
     def fail(self, error: Exception) -> None:
         """End the answer with an error: a status if nothing has left, else an event."""
@@ -315,12 +319,17 @@ class Connection(asyncio.Protocol):
         self._end(Ended.FAILED)
         self._close()
 
-    def _end(self, ended: Ended) -> None:
-        """Let go of the generation, if there is one, and hand the exchange on."""
+    def _release(self) -> Exchange | None:
+        """Let go of the generation, if there is one, and return the exchange."""
         exchange, task = self._exchange, self._task
         self._exchange = self._task = self._pending = None
         if task is not None:
             self._edge.engine.cancel(task)
+        return exchange
+
+    def _end(self, ended: Ended) -> None:
+        """Break off what is under way, and hand its exchange on."""
+        exchange = self._release()
         if exchange is not None:
             exchange.end(ended)
             self._edge.finished(exchange)

@@ -93,18 +93,12 @@ class SocketTransport(asyncio.Transport):
             self._lose(None)
             return
         if self._reading and not self._closing:
-            self._read()
+            self._on_readable()
             self._watch()
 
     # Reading
 
     def _on_readable(self) -> None:
-        """Read, and send together what the protocol answers, with the end if that is the last."""
-        self.cork()
-        self._read()
-        self.uncork()
-
-    def _read(self) -> None:
         if not self._reading:
             self._unwatch()  # asked for again when the protocol resumes
             return
@@ -171,9 +165,10 @@ class SocketTransport(asyncio.Transport):
             self._paused = True
             self._protocol.pause_writing()
 
-    def cork(self) -> None:
-        """Let what is written wait for `uncork`, so that it leaves together."""
-        self._corked = True
+    def cork(self) -> bool:
+        """Let what is written wait for `uncork`; return False if it waits already."""
+        began, self._corked = not self._corked, True
+        return began
 
     def uncork(self) -> None:
         """Send what was written so far, and from now on at once."""
