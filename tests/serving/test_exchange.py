@@ -104,3 +104,17 @@ def test_a_refused_method_still_belongs_to_its_trace(
     port.connect().send(post("/v1/completions", {"model": "m"}))
     port.connect().send(get("/healthz"))
     assert seen == ["GET", "POST"]
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["plain", "stream"])
+@pytest.mark.parametrize("connection", ["keep-alive", "close"])
+def test_an_answer_has_left_when_it_is_told_of(
+    port: Port, monkeypatch: pytest.MonkeyPatch, connection: str, stream: bool
+) -> None:
+    client = port.connect()
+    left: list[bytes] = []
+    monkeypatch.setattr(port.edge, "_finished", lambda exchange: left.append(client.received))
+    wanted = {"model": "m", "prompt": "a", "max_tokens": 3, "stream": stream}
+    client.send(post("/v1/completions", wanted, f"Connection: {connection}"))
+    assert left == [client.received]
+    assert len(client.received) > 100
