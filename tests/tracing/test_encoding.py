@@ -33,15 +33,10 @@ def encoded(encoder: SpanEncoder, *spans: Facts) -> Any:
     return json.loads(f"[{text.removesuffix(SEPARATOR)}]")
 
 
-def plain(span: CompletionSpan) -> Facts:
-    """The span's facts as they come from another process."""
-    return tuple(tuple(fact) if isinstance(fact, TraceContext) else fact for fact in span)
-
-
 def assert_same(encoder: SpanEncoder, span: CompletionSpan) -> None:
     for _ in range(2):  # written, then taken from what was kept
         assert encoded(encoder, span) == [reference(span)]
-        assert encoded(encoder, span, plain(span)) == [reference(span)] * 2
+        assert encoded(encoder, span, span.plain()) == [reference(span)] * 2
 
 
 @pytest.mark.parametrize("fact", EVERYTHING)

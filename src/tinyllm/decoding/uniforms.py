@@ -63,11 +63,12 @@ class UniformStream:
 
     def _refill(self, wanted: int) -> None:
         """Go on with the next block; the one after it will be twice as long."""
-        block = self._start.block if self._size == FIRST_BLOCK else None
+        is_first = self._size == FIRST_BLOCK
+        block = self._start.block if is_first else None
         if block is None:
             rng = Pcg32.from_state(self._block.state)
             block = rng.block(min(max(wanted, self._size), MAX_BLOCK))
-            if len(block.lead) == FIRST_BLOCK and self._size == FIRST_BLOCK:
+            if is_first and len(block.lead) == FIRST_BLOCK:
                 self._start.block = block
         self._block = block
         self._size *= 2

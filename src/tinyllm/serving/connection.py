@@ -236,18 +236,22 @@ class Connection(asyncio.Protocol):
 
     def _send_whole(self, exchange: Exchange, status: int, data: bytes, keep: bool) -> None:
         """Write a whole answer, hand its exchange on, and close unless the client stays."""
-        corked = not keep and self._transport.cork()  # the end leaves with it
-        self._transport.write(data)
+        self._write_last(data, keep)
         exchange.status = status
         exchange.bytes_sent = len(data)
         self._exchange = None
-        if not keep:
-            self._close()
-            if corked:
-                self._transport.uncork()
-        # Only now: log and trace are not to delay the answer.
         exchange.end(COMPLETED if status < 500 else Ended.FAILED)
         self._edge.finished(exchange)
+
+    def _write_last(self, data: bytes, keep: bool) -> None:
+        """Write the end of an answer, and close unless the client stays."""
+        # A small piece waits for the close, and leaves with it (transport.py).
+        corked = not keep and len(data) <= SMALL_BYTES and self._transport.cork()
+        self._transport.write(data)
+        if not keep:
+            self._close()
+        if corked:
+            self._transport.uncork()
 
     def _reject(self, error: HttpError) -> None:
         """Answer broken HTTP with its status, or close when nobody is left to answer."""
@@ -296,15 +300,13 @@ class Connection(asyncio.Protocol):
         if data:
             exchange.status = 200
             exchange.bytes_sent += len(data)
-            if finished and len(data) <= SMALL_BYTES:
-                self._transport.cork()  # the end leaves with it
-            self._transport.write(data)
         if finished:
-            self._release()
-            self._after_answer()
-            self._transport.uncork()
-            exchange.end(COMPLETED)  # as in `_send_whole`
-            self._edge.finished(exchange)
+            self._write_last(data, self._keep)
+            self._end(COMPLETED)
+            if self._keep:
+                self._await_next()
+        elif data:
+            self._transport.write(data)
 
     def fail(self, error: Exception) -> None:
         """End the answer with an error: a status if nothing has left, else an event."""
@@ -319,29 +321,22 @@ class Connection(asyncio.Protocol):
         self._end(Ended.FAILED)
         self._close()
 
-    def _release(self) -> Exchange | None:
-        """Let go of the generation, if there is one, and return the exchange."""
+    def _end(self, ended: Ended) -> None:
+        """Let go of the generation, if there is one, and hand the exchange on."""
         exchange, task = self._exchange, self._task
         self._exchange = self._task = self._pending = None
         if task is not None:
             self._edge.engine.cancel(task)
-        return exchange
-
-    def _end(self, ended: Ended) -> None:
-        """Break off what is under way, and hand its exchange on."""
-        exchange = self._release()
         if exchange is not None:
             exchange.end(ended)
             self._edge.finished(exchange)
 
-    def _after_answer(self) -> None:
-        if self._keep:
-            self.phase = READING
-            if self._parser.buffered:
-                self._exchange = Exchange(self._client)
-            self._read_soon()
-        else:
-            self._close()
+    def _await_next(self) -> None:
+        """Go on with the next request, which may be here already."""
+        self.phase = READING
+        if self._parser.buffered:
+            self._exchange = Exchange(self._client)
+        self._read_soon()
 
     # Time, called by the edge
 
