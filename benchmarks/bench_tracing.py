@@ -60,7 +60,7 @@ PARENT = parent_from_headers([TRACEPARENT])
 
 def an_exchange() -> Exchange:
     """A plain completion of a client that is traced itself, over."""
-    exchange = Exchange(lambda: "127.0.0.1:40000")
+    exchange = Exchange(("127.0.0.1", 40000))
     exchange.method, exchange.path, exchange.status = "POST", "/v1/completions", 200
     fields = [(b"Host", b"127.0.0.1:8000"), (b"User-Agent", b"python-httpx/0.28.1")]
     exchange.request = Request("POST", "/v1/completions", fields)

@@ -39,7 +39,7 @@ TURN, LEAD = 0.1, 0.02  # seconds: measured, and before that
 CONTENDERS: Final = ("log", "tracing", "both", "constants")
 LINE: Final = (
     '2026-12-01T00:00:00.000Z 0123456789abcdef 127.0.0.1:40000 "POST /v1/completions" 200 352B '
-    "prompt=4 completion=16 ttft=0.05ms duration=0.06ms completed\n"
+    "prompt=4 completion=16 ttft=52us duration=62us completed\n"
 )
 PACKED: Final = b"x" * PACKED_BYTES
 

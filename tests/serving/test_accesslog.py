@@ -23,7 +23,7 @@ STARTED = 1_796_040_000_123_456_789  # Unix nanoseconds
 
 
 def an_exchange(**facts: object) -> Exchange:
-    exchange = Exchange(lambda: "192.0.2.1:50000")
+    exchange = Exchange(("192.0.2.1", 50000))
     exchange.started_unix_nano = STARTED
     exchange.method, exchange.path = "POST", "/v1/completions"
     exchange.request_id = "abc-123"
@@ -40,7 +40,7 @@ def an_exchange(**facts: object) -> Exchange:
 def test_text_line() -> None:
     assert text_line(an_exchange()) == (
         '2026-11-30T12:00:00.123Z abc-123 192.0.2.1:50000 "POST /v1/completions" 200 345B '
-        "prompt=6 completion=4 ttft=1.23ms duration=4.57ms completed\n"
+        "prompt=6 completion=4 ttft=1234us duration=4567us completed\n"
     )
 
 
@@ -97,6 +97,22 @@ def test_the_clock_follows_the_milliseconds() -> None:
     assert clock.text(STARTED) == "2026-11-30T12:00:00.123Z"
     assert clock.text(STARTED + 10**9) == "2026-11-30T12:00:01.123Z"
     assert clock.text(STARTED) == "2026-11-30T12:00:00.123Z"
+    assert clock.text(STARTED + 3600 * 10**9 - 123 * 10**6) == "2026-11-30T13:00:00.000Z"
+
+
+@pytest.mark.parametrize(
+    ("peer", "shown"),
+    [
+        (("2001:db8::1", 50000, 0, 0), "[2001:db8::1]:50000"),
+        ("", "-"),  # of a Unix socket
+        (None, "-"),
+    ],
+)
+def test_the_client_is_shown_as_its_address_and_port(peer: object, shown: str) -> None:
+    exchange = Exchange(peer)
+    exchange.request_id = "abc-123"
+    assert text_line(exchange).split(" ")[2] == shown
+    assert json.loads(json_line(exchange))["client"] == shown
 
 
 # What clients send cannot look like a line, or a field, of ours
@@ -174,11 +190,11 @@ def test_a_request_id_that_tries_to_be_a_header_is_a_400(port: Port) -> None:
         (b"nonsense\r\n\r\n", r'"- -" 400 .* completed'),
         (
             post("/v1/completions", {"model": "m", "prompt": "h\u00e9", "max_tokens": 5}),
-            r'"POST /v1/completions" 200 \d+B prompt=3 completion=5 ttft=\d\S*ms .* completed',
+            r'"POST /v1/completions" 200 \d+B prompt=3 completion=5 ttft=\d+us .* completed',
         ),
         (
             post("/v1/completions", {"model": "m", "prompt": "a", "max_tokens": 5, "stream": True}),
-            r'"POST /v1/completions" 200 \d+B prompt=1 completion=5 ttft=\d\S*ms .* completed',
+            r'"POST /v1/completions" 200 \d+B prompt=1 completion=5 ttft=\d+us .* completed',
         ),
         (
             post("/v1/completions", {"model": "m"}),

@@ -74,14 +74,17 @@ def test_header_names_are_compared_as_ascii() -> None:
 def test_first_of_repeated_headers_is_the_header() -> None:
     request = get("/", b"X: 1", b"Y: 2", b"x: 3", b"X:")
     assert request.header("X") == "1"
+    assert request.first(b"x") == b"1"
     assert request.header_values("x") == ["1", "3", ""]
     assert request.header("z") is None
+    assert request.first(b"z") is None
     assert request.header_values("z") == []
 
 
 def test_header_values_keep_their_bytes() -> None:
     request = get("/", b"X: caf\xc3\xa9 \x85\t\xa0")
     assert request.header("x") == "caf\u00c3\u00a9 \u0085\t\u00a0"
+    assert request.first(b"x") == b"caf\xc3\xa9 \x85\t\xa0"
 
 
 @pytest.mark.parametrize("pad", [b"", b" ", b"\t", b" \t \t"], ids=["none", "sp", "tab", "mixed"])

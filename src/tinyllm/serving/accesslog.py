@@ -17,17 +17,22 @@ from tinyllm.wire import Json, dump_json, json_string
 
 SECOND: Final = 1_000_000_000  # nanoseconds
 MILLISECOND: Final = 1_000_000
+MICROSECOND: Final = 1_000
 SHOWN_CHARACTERS: Final = 200  # of a method or a path: many lines wait in memory
 
 Format = Callable[[Exchange], str]
 
 
 class Clock:
-    """Turns Unix nanoseconds into an ISO 8601 time; the text of a millisecond is made once."""
+    """Turns Unix nanoseconds into an ISO 8601 time.
+
+    The text of a second is made once, and of it that of a millisecond: to make a date takes 5 us,
+    and three times that among the work of requests.
+    """
 
     def __init__(self) -> None:
-        self._millisecond = -1
-        self._text = ""
+        self._second = self._millisecond = -1
+        self._date = self._text = ""
 
     def text(self, unix_nano: int) -> str:
         """Return e.g. 2026-11-30T12:00:00.123Z."""
@@ -35,8 +40,10 @@ class Clock:
         if millisecond != self._millisecond:
             self._millisecond = millisecond
             second, rest = divmod(millisecond, 1000)
-            date = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(second))
-            self._text = f"{date}.{rest:03d}Z"
+            if second != self._second:
+                self._second = second
+                self._date = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(second))
+            self._text = f"{self._date}.{rest:03d}Z"
         return self._text
 
 
@@ -61,15 +68,28 @@ def _quoted(method: str, path: str) -> str:
     return json_string(f"{_shown(method) or '-'} {_shown(path) or '-'}")
 
 
+def _client(peer: object) -> str:
+    """Return a socket's address and port as text, an IPv6 address in brackets."""
+    if not isinstance(peer, tuple):
+        return "-"
+    if len(peer) == 2:  # IPv4; of IPv6 there are four
+        return f"{peer[0]}:{peer[1]}"
+    return f"[{peer[0]}]:{peer[1]}"
+
+
 def text_line(exchange: Exchange) -> str:
-    """Return a line for people."""
+    """Return a line for people.
+
+    Whole microseconds: as milliseconds with a fraction the two times were a third of the line's
+    cost, and a float's text is slow beside an int's.
+    """
     first = exchange.first_token_ns
-    ttft = "-" if first is None else f"{first / MILLISECOND:.2f}ms"
+    ttft = "-" if first is None else f"{first // MICROSECOND}us"
     return (
-        f"{_CLOCK.text(exchange.started_unix_nano)} {log_id(exchange)} {exchange.client()} "
+        f"{_CLOCK.text(exchange.started_unix_nano)} {log_id(exchange)} {_client(exchange.peer)} "
         f"{_quoted(exchange.method, exchange.path)} {exchange.status} {exchange.bytes_sent}B "
         f"prompt={exchange.prompt_tokens} completion={exchange.completion_tokens} "
-        f"ttft={ttft} duration={exchange.duration_ns / MILLISECOND:.2f}ms {exchange.ended}\n"
+        f"ttft={ttft} duration={exchange.duration_ns // MICROSECOND}us {exchange.ended!s}\n"
     )
 
 
@@ -79,7 +99,7 @@ def json_line(exchange: Exchange) -> str:
     fields: dict[str, Json] = {
         "time": _CLOCK.text(exchange.started_unix_nano),
         "request_id": log_id(exchange),
-        "client": exchange.client(),
+        "client": _client(exchange.peer),
         "method": _shown(exchange.method),
         "path": _shown(exchange.path),
         "status": exchange.status,

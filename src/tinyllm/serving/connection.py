@@ -74,6 +74,7 @@ class Connection(asyncio.Protocol):
         "_keep",
         "_parser",
         "_paused",
+        "_peer",
         "_pending",
         "_reading_paused",
         "_task",
@@ -91,6 +92,7 @@ class Connection(asyncio.Protocol):
             max_head_bytes=edge.limits.max_head_bytes, max_body_bytes=edge.limits.max_body_bytes
         )
         self._transport = cast(SocketTransport, None)  # until connection_made
+        self._peer: object = None  # the client's address, likewise
         self._exchange: Exchange | None = None  # of the request being read or answered
         self._pending: Pending | None = None
         self._task: Task | None = None
@@ -111,6 +113,7 @@ class Connection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Take the transport; beyond the edge's capacity, say so and close."""
         self._transport = cast(SocketTransport, transport)
+        self._peer = transport.get_extra_info("peername")
         if not self._edge.admit(self) and self.phase is READING:
             self._refuse(ApiError.unavailable("too many connections"))
 
@@ -120,7 +123,7 @@ class Connection(asyncio.Protocol):
             self._drop(len(data))
             return
         if self._exchange is None:
-            self._exchange = Exchange(self._client)
+            self._exchange = Exchange(self._peer)
         self._parser.feed(data)
         if not self._is_behind():
             self._read_requests()
@@ -211,7 +214,7 @@ class Connection(asyncio.Protocol):
         self._resume_reading()
 
     def _answer(self, request: Request) -> None:
-        exchange = self._exchange or Exchange(self._client)
+        exchange = self._exchange or Exchange(self._peer)
         self._exchange = exchange
         self._continued = False
         self._waiting_in = None
@@ -263,7 +266,7 @@ class Connection(asyncio.Protocol):
 
     def _refuse(self, error: ApiError, ended: Ended = COMPLETED) -> None:
         """Answer without a request to answer to; whatever the client still sends is dropped."""
-        exchange = self._exchange or Exchange(self._client)
+        exchange = self._exchange or Exchange(self._peer)
         self._exchange = None
         data = Response.from_error(error).encode("close")
         self._transport.write(data)
@@ -335,7 +338,7 @@ class Connection(asyncio.Protocol):
         """Go on with the next request, which may be here already."""
         self.phase = READING
         if self._parser.buffered:
-            self._exchange = Exchange(self._client)
+            self._exchange = Exchange(self._peer)
         self._read_soon()
 
     # Time, called by the edge
@@ -415,11 +418,3 @@ class Connection(asyncio.Protocol):
         if self._reading_paused:
             self._reading_paused = False
             self._transport.resume_reading()
-
-    def _client(self) -> str:
-        """Return the peer's address and port as text, an IPv6 address in brackets."""
-        peer = self._transport.get_extra_info("peername")
-        if not isinstance(peer, tuple):
-            return "-"
-        host, port = peer[:2]
-        return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

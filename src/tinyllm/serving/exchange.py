@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import enum
 import time
-from collections.abc import Callable
 from typing import Final
 
 from tinyllm.serving.schema import CompletionRequest
@@ -36,7 +35,6 @@ class Exchange:
 
     __slots__ = (
         "bytes_sent",
-        "client",
         "completion",
         "completion_id",
         "completion_tokens",
@@ -49,6 +47,7 @@ class Exchange:
         "log_id",
         "method",
         "path",
+        "peer",
         "prompt_tokens",
         "request",
         "request_id",
@@ -58,10 +57,10 @@ class Exchange:
         "status",
     )
 
-    def __init__(self, client: Callable[[], str]) -> None:
+    def __init__(self, peer: object) -> None:
         self.started_unix_nano = time.time_ns()
         self.started_ns = time.perf_counter_ns()  # the other nanoseconds count from here
-        self.client = client  # asked for only when a log line is written: it costs a system call
+        self.peer = peer  # the client's address, as the socket module gives it
         self.request: Request | None = None  # until one could be read
         self.method = ""
         self.path = ""

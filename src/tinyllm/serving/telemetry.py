@@ -3,39 +3,64 @@
 from __future__ import annotations
 
 from tinyllm.serving.exchange import COMPLETED, Exchange
-from tinyllm.tracing import Facts
+from tinyllm.tracing import CompletionSpan, Facts
 
 
 def completion_span(exchange: Exchange) -> Facts:
     """Return the facts of a completion request's span, answered or not (CONTRACT, point 19)."""
-    wanted, request = exchange.completion, exchange.request
+    wanted, request, context = exchange.completion, exchange.request, exchange.context
     error = None
     if exchange.ended is not COMPLETED:
         error = exchange.error_type or str(exchange.ended)
-    context = exchange.context
+    if wanted is None or request is None:
+        return _refused(exchange, error)
+    host, agent = request.first(b"host"), request.first(b"user-agent")
     # In the order of CompletionSpan, whose names would cost more than all the rest.
     return (
         exchange.started_unix_nano,
         exchange.method,
         exchange.path,
-        "1.1" if request is None else request.version,
-        None if request is None else request.header("host"),
+        request.version,
+        None if host is None else host.decode("latin-1"),
         None,
         exchange.status or None,
         error,
-        None if wanted is None else wanted.stream,
-        None if wanted is None else wanted.temperature,
-        "length" if wanted is not None and error is None and exchange.status == 200 else None,
+        wanted.stream,
+        wanted.temperature,
+        "length" if error is None and exchange.status == 200 else None,
         exchange.duration_ns,
         exchange.first_token_ns,
         None if context is None else context[:],
         exchange.request_id,
-        None if request is None else request.header("user-agent"),
+        None if agent is None else agent.decode("latin-1"),
         None,
-        None if wanted is None else exchange.completion_id,
-        None if wanted is None else wanted.model,
-        None if wanted is None else wanted.max_tokens,
-        None if wanted is None else exchange.seed,
-        None if wanted is None else exchange.prompt_tokens,
-        None if wanted is None else exchange.completion_tokens,
+        exchange.completion_id,
+        wanted.model,
+        wanted.max_tokens,
+        exchange.seed,
+        exchange.prompt_tokens,
+        exchange.completion_tokens,
+    )
+
+
+def _refused(exchange: Exchange, error: str | None) -> CompletionSpan:
+    """Return what is known of a request that asked for no completion, or could not be read."""
+    span = CompletionSpan(
+        exchange.started_unix_nano,
+        exchange.method,
+        exchange.path,
+        status=exchange.status or None,
+        error=error,
+        duration_ns=exchange.duration_ns,
+        first_token_ns=exchange.first_token_ns,
+        parent=exchange.context,
+        request_id=exchange.request_id,
+    )
+    request = exchange.request
+    if request is None:
+        return span
+    return span._replace(
+        http_version=request.version,
+        host=request.header("host"),
+        user_agent=request.header("user-agent"),
     )

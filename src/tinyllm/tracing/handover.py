@@ -23,6 +23,9 @@ LENGTH_BYTES: Final = 4  # before each message
 # Of a packed span as it is; a larger one has its texts cut, since it may wait in memory.
 MAX_UNCUT_BYTES: Final = 1024
 
+# The newest version looks each object up among those before it: 4 us a span on a busy loop, not 2.
+WITHOUT_REFERENCES: Final = 2
+
 
 class Handover(NamedTuple):
     """Some spans, and what else the exporter has to know."""
@@ -44,8 +47,10 @@ def pack_span(facts: Facts) -> bytes:
     """
     if isinstance(facts, CompletionSpan):
         facts = facts.plain()
-    packed = marshal.dumps(facts)
-    return packed if len(packed) <= MAX_UNCUT_BYTES else marshal.dumps(bounded(facts)[:])
+    packed = marshal.dumps(facts, WITHOUT_REFERENCES)
+    if len(packed) > MAX_UNCUT_BYTES:
+        packed = marshal.dumps(bounded(facts)[:], WITHOUT_REFERENCES)
+    return packed
 
 
 def unpack_span(packed: bytes) -> Facts:

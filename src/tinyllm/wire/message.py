@@ -52,6 +52,10 @@ class Request:
         """The fields as text, a character for each byte (latin-1): UTF-8 is not decoded."""
         return [(name.decode("latin-1"), value.decode("latin-1")) for name, value in self._fields]
 
+    def first(self, key: bytes) -> bytes | None:
+        """Return the first value under a name that is in lower case, as sent; None if absent."""
+        return self._index.get(key)
+
     def header(self, name: str) -> str | None:
         """Return the first value under a name, ASCII case ignored, as latin-1; None if absent."""
         value = self._index.get(_field_key(name))
