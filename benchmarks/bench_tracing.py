@@ -43,7 +43,7 @@ from tinyllm.tracing import (
 from tinyllm.tracing.attributes import span_of
 from tinyllm.tracing.body import SPANS_PER_PIECE
 from tinyllm.tracing.encoding import SpanEncoder
-from tinyllm.tracing.handover import pack_span
+from tinyllm.tracing.handover import pack_spans
 from tinyllm.wire import Request
 
 ROUNDS = 25
@@ -95,7 +95,8 @@ def calls() -> Section:
         "completion_span, its facts, per request": lambda: completion_span(exchange),
         "random_hex(8), a span id": lambda: random_hex(8),
         f"SpanEncoder.encode, {SPANS_PER_PIECE} spans": lambda: encoder.encode(*many),
-        "pack_span, per request": lambda: pack_span(facts),
+        "pack_spans, one": lambda: pack_spans([facts]),
+        "pack_spans, 8": lambda: pack_spans([facts] * 8),
         "otlp_json(span_of(...)), the reference": lambda: otlp_json(
             "engine", span_of(CompletionSpan.of(facts), TRACE_ID, SPAN_ID)
         ),

@@ -24,7 +24,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from benchmarks.serving.constant_exporter import PACKED_BYTES, SPANS_PER_BODY
@@ -44,7 +44,7 @@ LINE: Final = (
 PACKED: Final = b"x" * PACKED_BYTES
 
 # What the server has, and who is told of an exchange.
-Way = tuple[AccessLog | None, ExporterProcess | None, Callable[[Exchange], None]]
+Way = tuple[AccessLog | None, ExporterProcess | None, Callable[[Sequence[Exchange]], None]]
 
 
 class Constants:
@@ -59,14 +59,15 @@ class Constants:
         self._waiting: list[bytes] = []
         self._write = log._writer.write
 
-    def finished(self, exchange: Exchange) -> None:
-        self._write(LINE)
-        if exchange.path != "/v1/completions":
-            return
-        self._waiting.append(PACKED)
-        if len(self._waiting) == SPANS_PER_BODY:
-            self._socket.sendall(b"".join(self._waiting))
-            self._waiting.clear()
+    def finished(self, exchanges: Sequence[Exchange]) -> None:
+        for exchange in exchanges:
+            self._write(LINE)
+            if exchange.path != "/v1/completions":
+                continue
+            self._waiting.append(PACKED)
+            if len(self._waiting) == SPANS_PER_BODY:
+                self._socket.sendall(b"".join(self._waiting))
+                self._waiting.clear()
 
     def close(self) -> None:
         self._socket.close()
@@ -83,10 +84,10 @@ class Switch:
         self._requests = self._tokens = 0
         server.finished = self._finished  # type: ignore[method-assign]
 
-    def _finished(self, exchange: Exchange) -> None:
-        self._requests += 1
-        self._tokens += exchange.completion_tokens
-        self._tell(exchange)
+    def _finished(self, exchanges: Sequence[Exchange]) -> None:
+        self._requests += len(exchanges)
+        self._tokens += sum(exchange.completion_tokens for exchange in exchanges)
+        self._tell(exchanges)
 
     def next(self) -> None:
         """Begin a turn."""

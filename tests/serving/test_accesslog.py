@@ -234,8 +234,7 @@ def test_a_deadline_is_in_the_line(make_port: MakePort) -> None:
 def test_the_log_is_written_to_its_descriptor() -> None:
     reader, writer = os.pipe()
     log = AccessLog(writer, json_line)
-    log.write(an_exchange())
-    log.write(an_exchange(path="/é"))
+    log.write(*log.lines([an_exchange(), an_exchange(path="/é")]))
     log.close(20)
     os.close(writer)
     with os.fdopen(reader) as stream:

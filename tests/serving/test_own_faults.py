@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 from collections.abc import Sequence
 
 import pytest
@@ -12,9 +13,11 @@ from support.memory import Port
 from support.wire import get, post
 from tinyllm.engine import Generation, SamplingParams
 from tinyllm.model import Bigram
+from tinyllm.serving.accesslog import AccessLog
 from tinyllm.serving.exchange import Ended, Exchange
 from tinyllm.serving.responses import Pending, Response
 from tinyllm.serving.server import Server
+from tinyllm.tracing import CompletionSpan, Facts
 from tinyllm.wire import Request, RequestParser
 
 ID = "X-Request-Id: find-me-7"
@@ -163,7 +166,7 @@ def test_a_fault_in_the_telling_costs_no_answer(
 ) -> None:
     port = Port(server.dispatch)
 
-    def fault(exchange: Exchange) -> None:
+    def fault(exchanges: Sequence[Exchange]) -> None:
         raise OSError("the fault")
 
     port.edge._finished = fault
@@ -173,6 +176,48 @@ def test_a_fault_in_the_telling_costs_no_answer(
     assert client.closed
     assert port.edge.busy == 0
     assert the_record(caplog).exc_info is not None
+
+
+def test_a_fault_in_telling_of_one_answer_costs_the_others_nothing(
+    model: Bigram, caplog: pytest.LogCaptureFixture
+) -> None:
+    asked = []
+
+    def line(exchange: Exchange) -> str:
+        asked.append(exchange.request_id)
+        if exchange.request_id == "fault":
+            raise OSError("the fault")
+        return f"{exchange.request_id}\n"
+
+    reader, writer = os.pipe()
+    exporter = SpanList()
+    server = Server(model, access_log=AccessLog(writer, line), exporter=exporter)  # type: ignore[arg-type]
+    port = Port(server.dispatch)
+    port.edge._finished = server.finished
+    body = {"model": "m", "prompt": "a", "max_tokens": 3}
+    for name in ("a", "fault", "b"):
+        port.connect_quietly().send_quietly(post("/v1/completions", body, f"X-Request-Id: {name}"))
+    port.loop.run()
+    assert asked == ["a", "fault", "a", "fault", "b"]  # together, then one by one
+    server.close(20)
+    os.close(writer)
+    with os.fdopen(reader) as stream:
+        assert stream.read() == "a\nb\n"
+    assert [span.request_id for span in exporter.spans] == ["a", "b"]
+    assert the_record(caplog).exc_info is not None
+
+
+class SpanList:
+    """What is offered to an exporter."""
+
+    def __init__(self) -> None:
+        self.spans: list[CompletionSpan] = []
+
+    def offer(self, *spans: Facts) -> None:
+        self.spans += map(CompletionSpan.of, spans)
+
+    def close(self, timeout: float) -> bool:
+        return True
 
 
 def test_a_fault_while_an_answer_is_put_into_bytes_is_an_error_event(

@@ -297,7 +297,7 @@ class Port:
         self.listener = MemorySocket()
         self.exchanges: list[Exchange] = []
         loop = cast(asyncio.AbstractEventLoop, self.loop)
-        self.edge = Edge(loop, dispatch, self.exchanges.append, limits or Limits())
+        self.edge = Edge(loop, dispatch, self.exchanges.extend, limits or Limits())
         self.edge.listen(cast(socket.socket, self.listener))
 
     def connect(self, peer: object = ("192.0.2.1", 50000)) -> Client:

@@ -29,10 +29,9 @@ from tinyllm.tracing.handover import (
     Handover,
     pack,
     pack_config,
-    pack_span,
+    pack_spans,
     read,
     read_config,
-    unpack_span,
 )
 from tinyllm.tracing.sampling import Sampler
 from tracing.records import PARENT, bare, offer, record, wanted_ids
@@ -204,13 +203,13 @@ def test_the_timer_leaves_a_closed_exporter_alone() -> None:
     assert fake.requests
 
 
-def test_a_fact_that_cannot_be_packed_costs_its_span(caplog: pytest.LogCaptureFixture) -> None:
+def test_spans_with_a_fact_that_cannot_be_packed_are_not_taken() -> None:
     with collector() as fake, exporting(fake.url) as exporter:
-        exporter.offer(record(status=http.HTTPStatus.OK))
+        with pytest.raises(ValueError, match="unmarshallable"):
+            exporter.offer(record(), record(status=http.HTTPStatus.OK))
         offer(exporter, 1)
         assert exporter.close(10)
     assert response_ids(fake) == wanted_ids(1)
-    assert caplog.messages == ["a span is lost: its facts cannot be packed"]
 
 
 def test_signals_to_the_whole_group_leave_it_to_its_work() -> None:
@@ -301,30 +300,36 @@ NUMBERS = st.none() | st.integers(0, 2**64 - 1)
 def test_a_handover_is_read_as_it_was_packed(
     records: list[CompletionSpan], overflow: int, deadline: float | None
 ) -> None:
-    packed = [pack_span(record) for record in records]
+    packed = [pack_spans(records[:1]), pack_spans(records[1:])]
     stream = io.BytesIO(pack(packed, overflow, deadline) * 2)
     for _ in range(2):
         found = read(stream)
-        assert [CompletionSpan.of(unpack_span(span)) for span in found.spans] == records
+        assert list(map(CompletionSpan.of, found.spans)) == records
         assert found[1:] == (overflow, deadline)
     with pytest.raises(EOFError):
         read(stream)
 
 
 def test_a_stream_that_ends_early_is_an_end() -> None:
-    whole = pack([pack_span(record())], 0)
+    whole = pack([pack_spans([record()])], 0)
     for cut in range(len(whole)):
         with pytest.raises(EOFError):
             read(io.BytesIO(whole[:cut]))
-    assert read(io.BytesIO(whole)) == Handover([pack_span(record())], 0, None)
+    assert read(io.BytesIO(whole)) == Handover([record().plain()], 0, None)
 
 
 def test_only_what_takes_much_memory_is_cut() -> None:
-    long = record(user_agent="x" * 600)
-    assert len(pack_span(long)) <= MAX_UNCUT_BYTES
-    assert unpack_span(pack_span(long)) == long.plain()
-    longer = record(user_agent="x" * 1000)
-    assert unpack_span(pack_span(longer)) == longer._replace(user_agent="x" * 256).plain()
+    long, longer = record(user_agent="x" * 600), record(user_agent="x" * 1000)
+    assert packed_and_read(long) == [long]
+    assert packed_and_read(longer) == [longer._replace(user_agent="x" * 256)]
+    assert packed_and_read(*[record()] * 9, longer) == [*[record()] * 9, longer]
+    for spans in ([long], [longer], [longer] * 10):
+        assert len(pack_spans(spans)) <= MAX_UNCUT_BYTES * len(spans)
+
+
+def packed_and_read(*spans: CompletionSpan) -> list[CompletionSpan]:
+    handover = read(io.BytesIO(pack([pack_spans(spans)], 0)))
+    return list(map(CompletionSpan.of, handover.spans))
 
 
 def test_a_configuration_is_read_as_it_was_packed() -> None:

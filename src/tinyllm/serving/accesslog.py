@@ -6,7 +6,7 @@ The loop only formats a line, a few microseconds; lines.py writes it.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Final
 
@@ -31,19 +31,20 @@ class Clock:
     """
 
     def __init__(self) -> None:
-        self._second = self._millisecond = -1
+        self._second = -1
+        self._begins = self._ends = 0  # the millisecond of `_text`
         self._date = self._text = ""
 
     def text(self, unix_nano: int) -> str:
         """Return e.g. 2026-11-30T12:00:00.123Z."""
-        millisecond = unix_nano // MILLISECOND
-        if millisecond != self._millisecond:
-            self._millisecond = millisecond
-            second, rest = divmod(millisecond, 1000)
+        if not self._begins <= unix_nano < self._ends:
+            second, millisecond = divmod(unix_nano // MILLISECOND, 1000)
             if second != self._second:
                 self._second = second
                 self._date = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(second))
-            self._text = f"{self._date}.{rest:03d}Z"
+            self._text = f"{self._date}.{millisecond:03d}Z"
+            self._begins = second * SECOND + millisecond * MILLISECOND
+            self._ends = self._begins + MILLISECOND
         return self._text
 
 
@@ -85,8 +86,9 @@ def text_line(exchange: Exchange) -> str:
     """
     first = exchange.first_token_ns
     ttft = "-" if first is None else f"{first // MICROSECOND}us"
+    known = exchange.request_id or exchange.log_id or exchange.completion_id or log_id(exchange)
     return (
-        f"{_CLOCK.text(exchange.started_unix_nano)} {log_id(exchange)} {_client(exchange.peer)} "
+        f"{_CLOCK.text(exchange.started_unix_nano)} {known} {_client(exchange.peer)} "
         f"{_quoted(exchange.method, exchange.path)} {exchange.status} {exchange.bytes_sent}B "
         f"prompt={exchange.prompt_tokens} completion={exchange.completion_tokens} "
         f"ttft={ttft} duration={exchange.duration_ns // MICROSECOND}us {exchange.ended!s}\n"
@@ -120,9 +122,13 @@ class AccessLog:
         self._writer = LineWriter(descriptor, "access log")
         self._line = line
 
-    def write(self, exchange: Exchange) -> None:
-        """Format a line and leave it for the writer's thread."""
-        self._writer.write(self._line(exchange))
+    def lines(self, exchanges: Sequence[Exchange]) -> list[str]:
+        """Return a line for each exchange."""
+        return list(map(self._line, exchanges))
+
+    def write(self, *lines: str) -> None:
+        """Leave lines for the writer's thread."""
+        self._writer.write(*lines)
 
     def close(self, timeout: float) -> None:
         """Write what is left, but wait no longer than `timeout` seconds for a stuck reader."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from tinyllm.engine import Engine
@@ -38,7 +38,7 @@ class Edge:
         self,
         loop: asyncio.AbstractEventLoop,
         dispatch: Callable[[Request, Exchange], Response | Pending],
-        finished: Callable[[Exchange], None],
+        finished: Callable[[Sequence[Exchange]], None],
         limits: Limits,
     ) -> None:
         self.now = loop.time  # seconds
@@ -83,13 +83,22 @@ class Edge:
             self.call_soon(self._tell)
 
     def _tell(self) -> None:
-        """Tell of what is over. A fault in the telling is not the client's problem."""
+        """Tell of what is over, together."""
         untold, self._untold = self._untold, []
-        for exchange in untold:
-            try:
-                self._finished(exchange)
-            except Exception:
-                logger.exception("request %s was answered, but could not be told of", exchange.path)
+        if not untold:
+            return
+        try:
+            self._finished(untold)
+        except Exception:  # noqa: BLE001 - which of them it is, is found out now
+            for exchange in untold:
+                self._tell_of(exchange)
+
+    def _tell_of(self, exchange: Exchange) -> None:
+        """Tell of one exchange. A fault in the telling is not the client's problem."""
+        try:
+            self._finished([exchange])
+        except Exception:
+            logger.exception("request %s was answered, but could not be told of", exchange.path)
 
     def forget(self, connection: Connection) -> None:
         """Count a connection out."""

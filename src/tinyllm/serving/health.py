@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from tinyllm.serving.edge import Edge
@@ -52,5 +52,5 @@ class HealthPort:
         return dispatch_health(request, self._unavailable(), exchange)
 
 
-def _unlogged(exchange: Exchange) -> None:
+def _unlogged(exchanges: Sequence[Exchange]) -> None:
     """Probes come every second; a log of them would hide what matters."""

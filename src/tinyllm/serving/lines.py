@@ -48,13 +48,13 @@ class LineWriter:
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._thread.start()
 
-    def write(self, line: str) -> None:
-        """Leave a line (with its line end) for the thread. Never blocks."""
-        if len(self._lines) >= MAX_LINES:
-            self._drop(1)
-            return
-        self._lines.append(line)
-        # The thread clears the flag before it looks for lines: set now, it will see this one.
+    def write(self, *lines: str) -> None:
+        """Leave lines (each with its line end) for the thread. Never blocks."""
+        kept = lines[: max(MAX_LINES - len(self._lines), 0)]
+        self._lines.extend(kept)
+        if len(kept) < len(lines):
+            self._drop(len(lines) - len(kept))
+        # The thread clears the flag before it looks for lines: set now, it will see these.
         if not self._filled.is_set():
             self._filled.set()
 

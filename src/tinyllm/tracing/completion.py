@@ -153,15 +153,16 @@ class CompletionSpan(NamedTuple):
 
 
 def bounded(facts: Facts) -> Facts:
-    """Return the facts with the texts that a client chooses cut to MAX_TEXT_LENGTH."""
+    """Return the facts, without names, with a client's own texts cut to MAX_TEXT_LENGTH."""
     record = CompletionSpan._make(facts)
-    return record._replace(
+    cut = record._replace(
         model=_cut(record.model),
         user_agent=_cut(record.user_agent),
         query=_cut(record.query),
         host=_cut(record.host),
         method=record.method[:MAX_TEXT_LENGTH],
     )
+    return cut.plain()
 
 
 def _cut(text: str | None) -> str | None:

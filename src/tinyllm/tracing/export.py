@@ -23,10 +23,9 @@ from collections.abc import Sequence
 from itertools import count
 
 from tinyllm.tracing.body import SPANS_PER_PIECE, Body, body_head
-from tinyllm.tracing.completion import CompletionSpan, Facts
+from tinyllm.tracing.completion import CompletionSpan, Facts, bounded
 from tinyllm.tracing.config import ExportConfig, traces_url
 from tinyllm.tracing.encoding import SpanEncoder
-from tinyllm.tracing.handover import pack_span, unpack_span
 from tinyllm.tracing.ids import SPAN_ID_BYTES, TRACE_ID_BYTES, many_random_hex
 from tinyllm.tracing.transport import Accepted, Collector, Refused, Unavailable
 from tinyllm.wire.jsontext import JsonError
@@ -69,7 +68,7 @@ class SpanExporter:
         self._collector = Collector(config)
         self._encoder = SpanEncoder()
         self._head = body_head(config.resource)
-        self._queue: deque[bytes] = deque()  # packed spans
+        self._queue: deque[Facts] = deque()
         self._limit = config.max_queue_size  # 0 once closed
         self._batch_size = config.max_batch_size
         self._asleep = False
@@ -97,21 +96,14 @@ class SpanExporter:
         overflow = self._overflow + self._overflow_elsewhere
         return +Counter({AT_A_FULL_QUEUE: overflow, **self._losses})  # + drops zeros
 
-    def offer(self, facts: Facts) -> None:
-        """Take the facts of a finished request; never blocks.
+    def offer(self, *spans: Facts) -> None:
+        """Take the facts of finished requests; never blocks."""
+        self.take_over(list(map(bounded, spans)), self._overflow_elsewhere)
 
-        Raises ValueError for a fact of a type that CompletionSpan does not have.
-        """
-        if len(self._queue) >= self._limit:
-            self._overflow += 1
-            return
-        self._queue.append(pack_span(facts))
-        self._wake_for_a_batch()
+    def take_over(self, spans: list[Facts], overflow: int) -> None:
+        """Take spans that another was offered, who has lost `overflow` since the beginning.
 
-    def take_over(self, spans: list[bytes], overflow: int) -> None:
-        """Take packed spans that another was offered, who has lost `overflow` since the beginning.
-
-        For the one thread that offers spans.
+        Their texts are cut. For the one thread that offers spans.
         """
         room = max(self._limit - len(self._queue), 0)
         self._queue.extend(spans[:room])
@@ -180,11 +172,11 @@ class SpanExporter:
         self._in_hand = 0
         return len(spans)
 
-    def _write(self, spans: list[bytes]) -> Body:
+    def _write(self, spans: list[Facts]) -> Body:
         """Write the spans that are to be kept."""
         body = Body(self._head)
         for start in range(0, len(spans), SPANS_PER_PIECE):
-            self._write_piece(body, list(map(unpack_span, spans[start : start + SPANS_PER_PIECE])))
+            self._write_piece(body, spans[start : start + SPANS_PER_PIECE])
         return body
 
     def _write_piece(self, body: Body, records: list[Facts]) -> None:

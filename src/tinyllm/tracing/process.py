@@ -23,7 +23,7 @@ from typing import Final
 
 from tinyllm.tracing.completion import Facts
 from tinyllm.tracing.config import ExportConfig
-from tinyllm.tracing.handover import pack, pack_config, pack_span
+from tinyllm.tracing.handover import pack, pack_config, pack_spans
 
 log = logging.getLogger("tinyllm.tracing")
 
@@ -45,8 +45,11 @@ class ExporterProcess:
         self._config = config
         self._limit = config.max_queue_size  # 0 once closed
         self._together = min(config.max_batch_size, TOGETHER)
-        self._waiting: deque[bytes] = deque()
-        self._overflow = 0  # spans lost since the beginning, because too many waited
+        self._waiting: deque[tuple[int, bytes]] = deque()  # how many spans, packed together
+        self._taken_in = 0  # spans, by the thread that offers them
+        self._taken_out = 0  # by the one that has the turn
+        self._offered = 0
+        self._overflow = 0  # of those offered, lost because too many waited
         self._overflow_told = 0
         self._unsent = b""  # of a message
         self._turn = threading.Lock()  # of the one thread that writes to the socket
@@ -55,21 +58,25 @@ class ExporterProcess:
         self._start()
         threading.Thread(target=self._keep_time, name="span-handover", daemon=True).start()
 
-    def offer(self, facts: Facts) -> None:
-        """Take the facts of a finished request; never blocks."""
-        waiting = self._waiting
-        if len(waiting) >= self._limit:
-            self._overflow += 1
-            if self._limit and self._overflow % self._together == 0:
-                self._hand_over()  # it may read again
-            return
-        try:
-            waiting.append(pack_span(facts))
-        except ValueError:  # a fault of ours, and no reason to break an answer
-            log.exception("a span is lost: its facts cannot be packed")
-            return
-        if len(waiting) % self._together == 0:  # not at each one, if the child is behind
+    def offer(self, *spans: Facts) -> None:
+        """Take the facts of finished requests; never blocks. For one thread.
+
+        Raises ValueError, and takes none, for a fact of a type that CompletionSpan does not have.
+        """
+        kept = spans[: max(self._limit - self._in_queue(), 0)]
+        if kept:
+            self._waiting.append((len(kept), pack_spans(kept)))
+            self._taken_in += len(kept)
+        self._overflow += len(spans) - len(kept)
+        due = self._offered // self._together
+        self._offered += len(spans)
+        # At every so many and not at each one, if the child is behind: it may read again.
+        if self._offered // self._together > due and self._limit:
             self._hand_over()
+
+    def _in_queue(self) -> int:
+        """How many spans wait."""
+        return self._taken_in - self._taken_out
 
     def close(self, timeout: float) -> bool:
         """Have what is waiting sent in `timeout` seconds, and end the process.
@@ -84,7 +91,7 @@ class ExporterProcess:
         left = 0
         try:
             with self._turn, self._socket:
-                left = len(self._waiting)
+                left = self._in_queue()
                 last = pack(self._taken(left), self._overflow, give_up)
                 self._socket.settimeout(max(give_up - time.monotonic(), 0))
                 self._socket.sendall(self._unsent + last)
@@ -147,8 +154,7 @@ class ExporterProcess:
                         return
                     messages -= 1
                     self._overflow_told = self._overflow
-                    count = min(len(self._waiting), self._together)
-                    self._unsent = pack(self._taken(count), self._overflow_told)
+                    self._unsent = pack(self._taken(self._together), self._overflow_told)
                 sent = self._socket.send(self._unsent, socket.MSG_DONTWAIT)
                 self._unsent = self._unsent[sent:]
         except BlockingIOError:
@@ -165,8 +171,15 @@ class ExporterProcess:
         else:
             self._send()
 
-    def _taken(self, count: int) -> list[bytes]:
-        return [self._waiting.popleft() for _ in range(count)]
+    def _taken(self, enough: int) -> list[bytes]:
+        """Take packed spans off until they are enough, or all."""
+        packed, spans = [], 0
+        while spans < enough and self._waiting:
+            count, some = self._waiting.popleft()
+            packed.append(some)
+            spans += count
+        self._taken_out += spans
+        return packed
 
     def _bury(self) -> None:
         """Note that the child is dead."""
