@@ -9,6 +9,8 @@ import threading
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tinyllm.serving import lines
 from tinyllm.serving.lines import PIPE_BUF, LineHandler, LineWriter
@@ -171,10 +173,19 @@ def test_a_pipe_that_does_not_block_is_waited_for(pipe: Pipe) -> None:
 
 
 def test_pieces_are_what_a_pipe_takes_whole() -> None:
-    found = [b"x" * size for size in (10, 4000, 86, 1, 9000, 5, PIPE_BUF, 3)]
-    pieces = list(lines._pieces(found, PIPE_BUF))
-    assert [line for piece in pieces for line in piece] == found
-    assert [sum(map(len, piece)) for piece in pieces] == [4096, 1, 9000, 5, 4096, 3]
+    found = [b"x" * (size - 1) + b"\n" for size in (10, 4000, 86, 1, 9000, 5, PIPE_BUF, 3)]
+    pieces = list(lines._pieces(b"".join(found), PIPE_BUF))
+    assert b"".join(pieces) == b"".join(found)
+    assert [len(piece) for piece in pieces] == [4096, 1, 9000, 5, 4096, 3]
+
+
+@given(st.binary(), st.integers(1, 20))
+def test_pieces_end_with_lines(data: bytes, limit: int) -> None:
+    pieces = list(lines._pieces(data, limit))
+    assert b"".join(pieces) == data
+    for piece in pieces[:-1]:
+        assert piece.endswith(b"\n")
+        assert len(piece) <= limit or piece.count(b"\n") == 1
 
 
 def test_log_records_go_through_the_writer(pipe: Pipe) -> None:

@@ -7,7 +7,7 @@ import math
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tinyllm.tracing import AttrValue, CompletionSpan, TraceContext, encoding, otlp_json
@@ -84,14 +84,15 @@ def test_one_encoder_tells_all_values_apart(fact: str, values: list[object]) -> 
 
 TEXTS = st.none() | st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
 COUNTS = st.none() | st.integers(0, 2**63 - 1)
+STATELESS = EVERYTHING["parent"]._replace(trace_state="")
 FACTS = st.fixed_dictionaries(
     {},
     optional={
-        "parent": st.none() | st.just(EVERYTHING["parent"]),
+        "parent": st.none() | st.sampled_from([EVERYTHING["parent"], STATELESS]),
         "status": st.none() | st.integers(200, 599),
         "temperature": st.none() | st.floats(allow_nan=False) | st.integers(0, 2),
         "stream": st.none() | st.booleans(),
-        "seed": st.none() | st.integers(0, 2**64 - 1),
+        "seed": st.none() | st.sampled_from([2**63 - 1, 2**63]) | st.integers(0, 2**64 - 1),
         **dict.fromkeys(("max_tokens", "first_token_ns", "input_tokens", "output_tokens"), COUNTS),
         **dict.fromkeys(("model", "error", "user_agent", "query", "request_id", "host"), TEXTS),
     },
@@ -102,6 +103,19 @@ ENCODER = SpanEncoder()
 @given(FACTS)
 def test_fast_form_equals_the_reference(facts: dict[str, Any]) -> None:
     assert_same(ENCODER, bare(**facts))
+
+
+@given(FACTS, FACTS, st.sets(st.sampled_from(sorted(EVERYTHING))))
+@example({"seed": 1}, {"seed": 2**63}, {"seed"})
+@example({"parent": EVERYTHING["parent"]}, {"parent": STATELESS}, {"parent"})
+@example({"model": "a"}, {"model": None}, {"model"})
+def test_spans_are_alike_if_they_have_one_template(
+    facts: dict[str, Any], others: dict[str, Any], changed: set[str]
+) -> None:
+    one = bare(**facts).plain()
+    other = bare(**{**facts, **{fact: others[fact] for fact in changed & others.keys()}}).plain()
+    same_key = encoding._key(one) == encoding._key(other)
+    assert encoding._alike([one, other]) == encoding._alike([other, one, one]) == same_key
 
 
 def test_what_is_kept_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:

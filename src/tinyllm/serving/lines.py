@@ -74,11 +74,11 @@ class LineWriter:
             self._write_lines()
 
     def _write_lines(self) -> None:
-        lines = [self._lines.popleft() for _ in range(len(self._lines))]
-        encoded = [line.encode("utf-8", "backslashreplace") for line in lines]
-        for piece in _pieces(encoded, self._piece_bytes):
-            if not self._wrote(b"".join(piece)):
-                self._drop(len(piece))
+        # Joined first: line by line it were half a microsecond each, and the interpreter's.
+        lines = "".join([self._lines.popleft() for _ in range(len(self._lines))])
+        for piece in _pieces(lines.encode("utf-8", "backslashreplace"), self._piece_bytes):
+            if not self._wrote(piece):
+                self._drop(piece.count(b"\n"))
         count = self._dropped
         if count and self._wrote(f"{self._name}: {count} lines dropped\n".encode()):
             self._drop(-count)
@@ -108,18 +108,14 @@ class LineWriter:
             return 0
 
 
-def _pieces(lines: list[bytes], limit: int) -> Iterator[list[bytes]]:
+def _pieces(lines: bytes, limit: int) -> Iterator[bytes]:
     """Divide lines into pieces of at most `limit` bytes, or one longer line."""
-    piece: list[bytes] = []
-    length = 0
-    for line in lines:
-        if length + len(line) > limit and piece:
-            yield piece
-            piece, length = [], 0
-        piece.append(line)
-        length += len(line)
-    if piece:
-        yield piece
+    start = 0
+    while start < len(lines):
+        end = lines.rfind(b"\n", start, start + limit) + 1
+        end = end or lines.find(b"\n", start) + 1 or len(lines)
+        yield lines[start:end]
+        start = end
 
 
 class LineHandler(logging.Handler):
