@@ -60,7 +60,7 @@ def measure(lab: Lab) -> Section:
         _add(section, work, found)
     section.notes.append(
         "The rate that is kept, and in brackets what a unit's CPU without them is of that with; "
-        "`constants` is the floor (serving/switched.py). The goal is 0.9. The sink got "
+        "`ready` and `constants` are floors (serving/switched.py). The goal is 0.9. The sink got "
         f"{received:,} bytes of spans."
     )
     section.data["sink_bytes"] = received

@@ -8,9 +8,10 @@ times a second, by turns to `off` and to one of the others. For each turn a line
 name, its seconds, the requests and tokens answered, and the processor time of server and exporter.
 The first moments of a turn do not count: the exporter may still be at spans of the turn before.
 
-`constants` is what is left of both if all that is ours costs nothing: no fact is collected, no text
-written. A constant line goes to the log's thread, a constant span to a process that posts constant
-bodies of the same size (constant_exporter.py).
+Two contenders show the floor. `ready` is what is left of both if the facts of a request, and its
+line, are there for nothing: the same ones are handed on for each. `constants` is what is left if
+all that is ours costs nothing, the text of a span too: a constant line goes to the log's thread, a
+constant span to a process that posts constant bodies of the same size (constant_exporter.py).
 """
 
 from __future__ import annotations
@@ -33,14 +34,30 @@ from tinyllm.serving import lifecycle
 from tinyllm.serving.accesslog import AccessLog
 from tinyllm.serving.exchange import Exchange
 from tinyllm.serving.server import Server
-from tinyllm.tracing import ExportConfig, ExporterProcess
+from tinyllm.tracing import CompletionSpan, ExportConfig, ExporterProcess
 
 TURN, LEAD = 0.1, 0.02  # seconds: measured, and before that
-CONTENDERS: Final = ("log", "tracing", "both", "constants")
+CONTENDERS: Final = ("log", "tracing", "both", "ready", "constants")
 LINE: Final = (
     '2026-12-01T00:00:00.000Z 0123456789abcdef 127.0.0.1:40000 "POST /v1/completions" 200 352B '
     "prompt=4 completion=16 ttft=52us duration=62us completed\n"
 )
+FACTS: Final = CompletionSpan(
+    1_796_083_200_000_000_000,
+    host="127.0.0.1:8000",
+    status=200,
+    stream=False,
+    temperature=0.0,
+    finish_reason="length",
+    duration_ns=62_000,
+    first_token_ns=52_000,
+    response_id="cmpl-0123456789abcdef0123456789abcdef",
+    model="tracer",
+    max_tokens=16,
+    seed=1,
+    input_tokens=4,
+    output_tokens=16,
+).plain()
 PACKED: Final = b"x" * PACKED_BYTES
 
 # What the server has, and who is told of an exchange.
@@ -72,6 +89,17 @@ class Constants:
     def close(self) -> None:
         self._socket.close()
         self.process.wait()
+
+
+class Ready:
+    """Hands over the same facts and the same line for each request."""
+
+    def __init__(self, exporter: ExporterProcess, log: AccessLog) -> None:
+        self._offer, self._write = exporter.offer, log.write
+
+    def finished(self, exchanges: Sequence[Exchange]) -> None:
+        self._offer(*[FACTS for exchange in exchanges if exchange.path == "/v1/completions"])
+        self._write(*[LINE] * len(exchanges))
 
 
 class Switch:
@@ -130,6 +158,7 @@ def main(port: int, model: str, collector: int) -> None:
             "log": (log, None, told),
             "tracing": (None, traced, told),
             "both": (log, traced, told),
+            "ready": (None, None, Ready(traced, log).finished),
             "constants": (None, None, constants.finished),
         }
         switch = Switch(server, ways, [traced._process.pid, constants.process.pid])
