@@ -24,15 +24,8 @@ from support.waiting import wait_until
 from tinyllm.tracing import CompletionSpan, ExportConfig, ExporterProcess, otlp_json, process
 from tinyllm.tracing.attributes import span_of
 from tinyllm.tracing.completion import MAX_TEXT_LENGTH
-from tinyllm.tracing.handover import (
-    MAX_UNCUT_BYTES,
-    Handover,
-    pack,
-    pack_config,
-    pack_spans,
-    read,
-    read_config,
-)
+from tinyllm.tracing.handover import Handover, pack, pack_config, read, read_config
+from tinyllm.tracing.queue import pack_spans, unpack_spans
 from tinyllm.tracing.sampling import Sampler
 from tracing.records import PARENT, bare, offer, record, wanted_ids
 
@@ -161,7 +154,7 @@ def test_between_two_processes_spans_wait_in_a_bounded_queue() -> None:
         exporter._process.kill()
         exporter._process.wait()
         offer(exporter, 1000)
-        assert len(exporter._waiting) == 300
+        assert len(exporter._queue) == 300
         assert not exporter.close(10)
     assert fake.requests == []
 
@@ -170,7 +163,7 @@ def test_a_process_that_sleeps_holds_nobody_up(capfd: pytest.CaptureFixture[str]
     with collector() as fake, exporting(fake.url, max_queue_size=3000) as exporter:
         exporter._process.send_signal(signal.SIGSTOP)
         offer(exporter, 50_000)  # far more than a socket holds
-        assert len(exporter._waiting) == 3000
+        assert len(exporter._queue) == 3000
         exporter._process.send_signal(signal.SIGCONT)
         assert exporter.close(20)
     arrived = response_ids(fake)
@@ -189,7 +182,7 @@ def test_a_process_that_woke_up_is_handed_spans_again_before_the_delay() -> None
 
         def all_are_handed_over() -> bool:
             offer(exporter, process.TOGETHER)
-            return len(exporter._waiting) < process.TOGETHER and not exporter._unsent
+            return len(exporter._queue) < process.TOGETHER and not exporter._unsent
 
         wait_until(all_are_handed_over, "the process reads again")
         assert exporter.close(20)
@@ -300,36 +293,23 @@ NUMBERS = st.none() | st.integers(0, 2**64 - 1)
 def test_a_handover_is_read_as_it_was_packed(
     records: list[CompletionSpan], overflow: int, deadline: float | None
 ) -> None:
-    packed = [pack_spans(records[:1]), pack_spans(records[1:])]
-    stream = io.BytesIO(pack(packed, overflow, deadline) * 2)
+    groups = [(1, pack_spans(records[:1])), (len(records), pack_spans(records))]
+    stream = io.BytesIO(pack(groups, overflow, deadline) * 2)
     for _ in range(2):
         found = read(stream)
-        assert list(map(CompletionSpan.of, found.spans)) == records
-        assert found[1:] == (overflow, deadline)
+        assert found == Handover(groups, overflow, deadline)
+        assert list(map(CompletionSpan.of, unpack_spans(found.groups[1][1]))) == records
     with pytest.raises(EOFError):
         read(stream)
 
 
 def test_a_stream_that_ends_early_is_an_end() -> None:
-    whole = pack([pack_spans([record()])], 0)
+    groups = [(1, pack_spans([record()]))]
+    whole = pack(groups, 0)
     for cut in range(len(whole)):
         with pytest.raises(EOFError):
             read(io.BytesIO(whole[:cut]))
-    assert read(io.BytesIO(whole)) == Handover([record().plain()], 0, None)
-
-
-def test_only_what_takes_much_memory_is_cut() -> None:
-    long, longer = record(user_agent="x" * 600), record(user_agent="x" * 1000)
-    assert packed_and_read(long) == [long]
-    assert packed_and_read(longer) == [longer._replace(user_agent="x" * 256)]
-    assert packed_and_read(*[record()] * 9, longer) == [*[record()] * 9, longer]
-    for spans in ([long], [longer], [longer] * 10):
-        assert len(pack_spans(spans)) <= MAX_UNCUT_BYTES * len(spans)
-
-
-def packed_and_read(*spans: CompletionSpan) -> list[CompletionSpan]:
-    handover = read(io.BytesIO(pack([pack_spans(spans)], 0)))
-    return list(map(CompletionSpan.of, handover.spans))
+    assert read(io.BytesIO(whole)) == Handover(groups, 0, None)
 
 
 def test_a_configuration_is_read_as_it_was_packed() -> None:

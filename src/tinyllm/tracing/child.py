@@ -39,11 +39,11 @@ def main() -> int:
     deadline = None
     while deadline is None:
         try:
-            spans, overflow, deadline = read(stream)
+            groups, overflow, deadline = read(stream)
         except EOFError:
             deadline = time.monotonic() + FLUSH_SECONDS
         else:
-            exporter.take_over(spans, overflow)
+            exporter.take_over(groups, overflow)
     return 0 if exporter.close(max(deadline - time.monotonic(), 0)) else 1
 
 

@@ -18,15 +18,16 @@ import logging
 import random
 import threading
 import time
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Sequence
 from itertools import count
 
 from tinyllm.tracing.body import SPANS_PER_PIECE, Body, body_head
-from tinyllm.tracing.completion import CompletionSpan, Facts, bounded
+from tinyllm.tracing.completion import CompletionSpan, Facts
 from tinyllm.tracing.config import ExportConfig, traces_url
 from tinyllm.tracing.encoding import SpanEncoder
 from tinyllm.tracing.ids import SPAN_ID_BYTES, TRACE_ID_BYTES, many_random_hex
+from tinyllm.tracing.queue import SPANS_PER_GROUP, Group, SpanQueue, unpack_spans
 from tinyllm.tracing.transport import Accepted, Collector, Refused, Unavailable
 from tinyllm.wire.jsontext import JsonError
 
@@ -68,15 +69,13 @@ class SpanExporter:
         self._collector = Collector(config)
         self._encoder = SpanEncoder()
         self._head = body_head(config.resource)
-        self._queue: deque[Facts] = deque()
-        self._limit = config.max_queue_size  # 0 once closed
         self._batch_size = config.max_batch_size
+        self._queue = SpanQueue(config.max_queue_size, min(self._batch_size, SPANS_PER_GROUP))
         self._asleep = False
         self._wake = threading.Event()
         self._closing = threading.Event()
         self._end = float("inf")  # monotonic time at which closing gives up
-        self._overflow = 0  # counted by offer; all other losses by the thread
-        self._overflow_elsewhere = 0  # before they were handed to us
+        self._overflow_elsewhere = 0  # spans that were lost before the others were handed to us
         self._overflow_said = False
         self._remarked = False
         self._losses: Counter[str] = Counter()
@@ -93,21 +92,23 @@ class SpanExporter:
     @property
     def dropped(self) -> Counter[str]:
         """How many spans were lost, by the way they were lost."""
-        overflow = self._overflow + self._overflow_elsewhere
+        overflow = self._queue.overflow + self._overflow_elsewhere
         return +Counter({AT_A_FULL_QUEUE: overflow, **self._losses})  # + drops zeros
 
     def offer(self, *spans: Facts) -> None:
-        """Take the facts of finished requests; never blocks."""
-        self.take_over(list(map(bounded, spans)), self._overflow_elsewhere)
+        """Take the facts of finished requests; never blocks. For one thread.
 
-    def take_over(self, spans: list[Facts], overflow: int) -> None:
+        Raises ValueError, and takes none, for a fact of a type that CompletionSpan does not have.
+        """
+        self._queue.put(spans)
+        self._wake_for_a_batch()
+
+    def take_over(self, groups: list[Group], overflow: int) -> None:
         """Take spans that another was offered, who has lost `overflow` since the beginning.
 
-        Their texts are cut. For the one thread that offers spans.
+        A group has at most SPANS_PER_GROUP and a batch's. For the one thread that offers spans.
         """
-        room = max(self._limit - len(self._queue), 0)
-        self._queue.extend(spans[:room])
-        self._overflow += max(len(spans) - room, 0)
+        self._queue.put_groups(groups)
         self._overflow_elsewhere = overflow
         self._wake_for_a_batch()
 
@@ -121,9 +122,9 @@ class SpanExporter:
 
         A pause between two attempts ends at once. Returns whether nothing was left behind.
         """
-        if self._limit == 0:
+        if self._queue.closed:
             return not self._losses[UNSENT]
-        self._limit = 0
+        self._queue.close()
         self._end = time.monotonic() + timeout
         self._closing.set()
         self._wake.set()
@@ -159,24 +160,29 @@ class SpanExporter:
 
     def _export_batch(self) -> int:
         """Export one batch and return how many spans it had. Never raises."""
-        queue = self._queue
-        spans = [queue.popleft() for _ in range(min(len(queue), self._batch_size))]
-        self._in_hand = len(spans)
+        groups = self._queue.take(self._batch_size)
+        size = self._in_hand = sum(count for count, _ in groups)
         try:
-            body = self._write(spans)
+            body = self._write(groups)
             if body.spans:
                 self._deliver(body.finish(), body.spans)
         except Exception:  # a fault of ours must not end the thread
             log.exception("a batch of spans could not be exported")
-            self._losses["in a fault of the exporter"] += len(spans)
+            self._losses["in a fault of the exporter"] += size
         self._in_hand = 0
-        return len(spans)
+        return size
 
-    def _write(self, spans: list[Facts]) -> Body:
+    def _write(self, groups: list[Group]) -> Body:
         """Write the spans that are to be kept."""
         body = Body(self._head)
-        for start in range(0, len(spans), SPANS_PER_PIECE):
-            self._write_piece(body, spans[start : start + SPANS_PER_PIECE])
+        records: list[Facts] = []
+        for size, packed in groups:
+            if records and len(records) + size > SPANS_PER_PIECE:
+                self._write_piece(body, records)
+                records = []
+            records += unpack_spans(packed)
+        if records:
+            self._write_piece(body, records)
         return body
 
     def _write_piece(self, body: Body, records: list[Facts]) -> None:

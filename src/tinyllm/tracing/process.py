@@ -18,12 +18,12 @@ import subprocess
 import sys
 import threading
 import time
-from collections import deque
 from typing import Final
 
 from tinyllm.tracing.completion import Facts
 from tinyllm.tracing.config import ExportConfig
-from tinyllm.tracing.handover import pack, pack_config, pack_spans
+from tinyllm.tracing.handover import pack, pack_config
+from tinyllm.tracing.queue import SPANS_PER_GROUP, SpanQueue
 
 log = logging.getLogger("tinyllm.tracing")
 
@@ -43,13 +43,9 @@ class ExporterProcess:
     def __init__(self, config: ExportConfig) -> None:
         """Start the process."""
         self._config = config
-        self._limit = config.max_queue_size  # 0 once closed
         self._together = min(config.max_batch_size, TOGETHER)
-        self._waiting: deque[tuple[int, bytes]] = deque()  # how many spans, packed together
-        self._taken_in = 0  # spans, by the thread that offers them
-        self._taken_out = 0  # by the one that has the turn
+        self._queue = SpanQueue(config.max_queue_size, min(self._together, SPANS_PER_GROUP))
         self._offered = 0
-        self._overflow = 0  # of those offered, lost because too many waited
         self._overflow_told = 0
         self._unsent = b""  # of a message
         self._turn = threading.Lock()  # of the one thread that writes to the socket
@@ -63,36 +59,28 @@ class ExporterProcess:
 
         Raises ValueError, and takes none, for a fact of a type that CompletionSpan does not have.
         """
-        kept = spans[: max(self._limit - self._in_queue(), 0)]
-        if kept:
-            self._waiting.append((len(kept), pack_spans(kept)))
-            self._taken_in += len(kept)
-        self._overflow += len(spans) - len(kept)
-        due = self._offered // self._together
+        self._queue.put(spans)
+        handed_over = self._offered // self._together
         self._offered += len(spans)
         # At every so many and not at each one, if the child is behind: it may read again.
-        if self._offered // self._together > due and self._limit:
+        if self._offered // self._together > handed_over and not self._queue.closed:
             self._hand_over()
-
-    def _in_queue(self) -> int:
-        """How many spans wait."""
-        return self._taken_in - self._taken_out
 
     def close(self, timeout: float) -> bool:
         """Have what is waiting sent in `timeout` seconds, and end the process.
 
         Returns whether it ended in time with nothing left behind.
         """
-        if self._limit == 0:
+        if self._queue.closed:
             return True
-        self._limit = 0
+        self._queue.close()
         self._closing.set()
         give_up = time.monotonic() + timeout
         left = 0
         try:
             with self._turn, self._socket:
-                left = self._in_queue()
-                last = pack(self._taken(left), self._overflow, give_up)
+                left = len(self._queue)
+                last = pack(self._queue.take(left), self._queue.overflow, give_up)
                 self._socket.settimeout(max(give_up - time.monotonic(), 0))
                 self._socket.sendall(self._unsent + last)
             code = self._process.wait(max(give_up - time.monotonic(), 0) + EXIT_SECONDS)
@@ -148,13 +136,13 @@ class ExporterProcess:
     def _send(self, messages: int = sys.maxsize) -> None:
         """Write so many messages, as far as the socket takes them without making us wait."""
         try:
-            while self._unsent or self._waiting or self._overflow != self._overflow_told:
+            while self._unsent or self._queue or self._queue.overflow != self._overflow_told:
                 if not self._unsent:
                     if not messages:
                         return
                     messages -= 1
-                    self._overflow_told = self._overflow
-                    self._unsent = pack(self._taken(self._together), self._overflow_told)
+                    self._overflow_told = self._queue.overflow
+                    self._unsent = pack(self._queue.take(self._together), self._overflow_told)
                 sent = self._socket.send(self._unsent, socket.MSG_DONTWAIT)
                 self._unsent = self._unsent[sent:]
         except BlockingIOError:
@@ -170,16 +158,6 @@ class ExporterProcess:
             log.error("the process that exports spans cannot be started: %s", problem)
         else:
             self._send()
-
-    def _taken(self, enough: int) -> list[bytes]:
-        """Take packed spans off until they are enough, or all."""
-        packed, spans = [], 0
-        while spans < enough and self._waiting:
-            count, some = self._waiting.popleft()
-            packed.append(some)
-            spans += count
-        self._taken_out += spans
-        return packed
 
     def _bury(self) -> None:
         """Note that the child is dead."""
