@@ -59,19 +59,21 @@ FAULTS = ("silent", "refusing", "throttling", "resetting")
 
 TRACE_ID, SPAN_ID = "4bf92f3577b34da6a3ce929d0e0e4736", "a1b2c3d4e5f60718"
 TRACEPARENT = f"00-{TRACE_ID}-00f067aa0ba902b7-01"
-PARENT = parent_from_headers([TRACEPARENT])
 
 
 def an_exchange() -> Exchange:
     """A plain completion of a client that is traced itself, over."""
     exchange = Exchange(("127.0.0.1", 40000))
     exchange.method, exchange.path, exchange.status = "POST", "/v1/completions", 200
-    fields = [(b"Host", b"127.0.0.1:8000"), (b"User-Agent", b"python-httpx/0.28.1")]
+    fields = [
+        (b"Host", b"127.0.0.1:8000"),
+        (b"User-Agent", b"python-httpx/0.28.1"),
+        (b"traceparent", TRACEPARENT.encode()),
+    ]
     exchange.request = Request("POST", "/v1/completions", fields)
     exchange.completion = CompletionRequest("tracer", "The", 16, 0.0)
     exchange.completion_id = "cmpl-0123456789abcdef0123456789abcdef"
     exchange.prompt_tokens, exchange.completion_tokens = 3, 16
-    exchange.context = PARENT
     exchange.mark_first_token()
     exchange.end(COMPLETED)
     return exchange

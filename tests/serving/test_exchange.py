@@ -7,10 +7,12 @@ import time
 import pytest
 
 from support.memory import Port
+from support.spans import SpanList
 from support.wire import get, post
 from tinyllm.serving.exchange import Ended, Exchange
 from tinyllm.serving.schema import CompletionRequest
 from tinyllm.serving.server import Server
+from tinyllm.tracing import TraceContext
 
 
 def only(port: Port) -> Exchange:
@@ -95,15 +97,20 @@ def test_an_abandoned_request_is_told_as_far_as_it_came(port: Port) -> None:
     assert exchange.ended is Ended.CLIENT_GONE
 
 
-def test_a_refused_method_still_belongs_to_its_trace(
-    server: Server, port: Port, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    seen = []
-    monkeypatch.setattr(server, "trace_context", lambda request: seen.append(request.method))
-    port.connect().send(get("/v1/completions"))
+def test_a_refused_request_still_belongs_to_its_trace(server: Server, port: Port) -> None:
+    exporter = server.exporter = SpanList()  # type: ignore[assignment]
+    port.edge._finished = server.finished
+    parent = "traceparent: 00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+    port.connect().send(get("/v1/completions", parent))
+    port.connect().send(post("/v1/completions", {"model": "m"}, parent, "tracestate: a=1"))
     port.connect().send(post("/v1/completions", {"model": "m"}))
-    port.connect().send(get("/healthz"))
-    assert seen == ["GET", "POST"]
+    port.connect().send(get("/healthz", parent))
+    context = TraceContext("4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7", 1)
+    assert [(span.method, span.status, span.parent) for span in exporter.spans] == [
+        ("GET", 405, context),
+        ("POST", 400, context._replace(trace_state="a=1")),
+        ("POST", 400, None),
+    ]
 
 
 @pytest.mark.parametrize("stream", [False, True], ids=["plain", "stream"])

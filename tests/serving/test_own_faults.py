@@ -10,6 +10,7 @@ from collections.abc import Sequence
 import pytest
 
 from support.memory import Port
+from support.spans import SpanList
 from support.wire import get, post
 from tinyllm.engine import Generation, SamplingParams
 from tinyllm.model import Bigram
@@ -17,7 +18,6 @@ from tinyllm.serving.accesslog import AccessLog
 from tinyllm.serving.exchange import Ended, Exchange
 from tinyllm.serving.responses import Pending, Response
 from tinyllm.serving.server import Server
-from tinyllm.tracing import CompletionSpan, Facts
 from tinyllm.wire import Request, RequestParser
 
 ID = "X-Request-Id: find-me-7"
@@ -205,19 +205,6 @@ def test_a_fault_in_telling_of_one_answer_costs_the_others_nothing(
         assert stream.read() == "a\nb\n"
     assert [span.request_id for span in exporter.spans] == ["a", "b"]
     assert the_record(caplog).exc_info is not None
-
-
-class SpanList:
-    """What is offered to an exporter."""
-
-    def __init__(self) -> None:
-        self.spans: list[CompletionSpan] = []
-
-    def offer(self, *spans: Facts) -> None:
-        self.spans += map(CompletionSpan.of, spans)
-
-    def close(self, timeout: float) -> bool:
-        return True
 
 
 def test_a_fault_while_an_answer_is_put_into_bytes_is_an_error_event(

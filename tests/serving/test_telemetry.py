@@ -21,9 +21,14 @@ def exchange(ended: Ended) -> Exchange:
 
 def test_every_fact_of_an_answered_request_is_in_its_place() -> None:
     some = exchange(COMPLETED)
-    fields = [(b"Host", b"engine:8000"), (b"User-Agent", b"curl/8.5.0")]
+    fields = [
+        (b"Host", b"engine:8000"),
+        (b"User-Agent", b"curl/8.5.0"),
+        (b"traceparent", b"00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"),
+        (b"tracestate", b"vendor=a"),
+    ]
     some.request = Request("POST", "/v1/completions", fields, version="1.0")
-    some.request_id, some.context = "req-7", CONTEXT
+    some.request_id = "req-7"
     some.completion = CompletionRequest("tracer", "prompt", 4, 0.5, None, stream=True)
     some.completion_id, some.seed = "cmpl-9d", 42
     some.prompt_tokens, some.completion_tokens = 6, 4

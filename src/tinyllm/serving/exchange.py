@@ -12,7 +12,6 @@ import time
 from typing import Final
 
 from tinyllm.serving.schema import CompletionRequest
-from tinyllm.tracing import TraceContext
 from tinyllm.wire import Request
 
 
@@ -38,7 +37,6 @@ class Exchange:
         "completion",
         "completion_id",
         "completion_tokens",
-        "context",
         "duration_ns",
         "echoed",
         "ended",
@@ -78,7 +76,6 @@ class Exchange:
         self.duration_ns = 0
         self.ended = COMPLETED
         self.error_type: str | None = None  # the class of an error of ours
-        self.context: TraceContext | None = None
 
     def mark_first_token(self) -> None:
         """Note the time of the first token, once."""

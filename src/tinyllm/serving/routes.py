@@ -31,8 +31,6 @@ REQUEST_ID: Final = re.compile(r"[\x21-\x7e]{1,128}")
 def dispatch(request: Request, server: Server, exchange: Exchange) -> Response | Pending:
     """Return the answer to a request, or raise the ApiError that is its answer."""
     path = _note_request(request, exchange)
-    if path == COMPLETIONS:
-        exchange.context = server.trace_context(request)  # also of a request that is refused
     check_method(request, path)
     if path == COMPLETIONS:
         return create_completion(request, server, exchange)

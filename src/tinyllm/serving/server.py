@@ -21,7 +21,7 @@ from tinyllm.serving.limits import Limits
 from tinyllm.serving.responses import Pending, Response
 from tinyllm.serving.routes import COMPLETIONS, dispatch
 from tinyllm.serving.telemetry import completion_span
-from tinyllm.tracing import ExportConfig, TraceContext, parent_from_headers
+from tinyllm.tracing import ExportConfig
 from tinyllm.wire import Request
 
 if TYPE_CHECKING:
@@ -79,14 +79,6 @@ class Server:
     def dispatch(self, request: Request, exchange: Exchange) -> Response | Pending:
         """Return the answer to a request (see routes)."""
         return dispatch(request, self, exchange)
-
-    def trace_context(self, request: Request) -> TraceContext | None:
-        """Return the caller's place in its trace, if anyone will hear of it."""
-        if self.exporter is None or request.first(b"traceparent") is None:
-            return None
-        return parent_from_headers(
-            request.header_values("traceparent"), request.header_values("tracestate")
-        )
 
     def finished(self, exchanges: Sequence[Exchange]) -> None:
         """Tell the log and the trace of exchanges that are over: of all, or, if it raises, of none.

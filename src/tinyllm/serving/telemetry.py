@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from tinyllm.serving.exchange import COMPLETED, Exchange
-from tinyllm.tracing import CompletionSpan, Facts
+from tinyllm.tracing import CompletionSpan, Facts, TraceContext, parent_from_headers
+from tinyllm.wire import Request
 
 
 def completion_span(exchange: Exchange) -> Facts:
     """Return the facts of a completion request's span, answered or not (CONTRACT, point 19)."""
-    wanted, request, context = exchange.completion, exchange.request, exchange.context
+    wanted, request = exchange.completion, exchange.request
     error = None
     if exchange.ended is not COMPLETED:
         error = exchange.error_type or str(exchange.ended)
     if wanted is None or request is None:
         return _refused(exchange, error)
     host, agent = request.first(b"host"), request.first(b"user-agent")
+    context = _context(request)
     # In the order of CompletionSpan, whose names would cost more than all the rest.
     return (
         exchange.started_unix_nano,
@@ -53,7 +55,6 @@ def _refused(exchange: Exchange, error: str | None) -> CompletionSpan:
         error=error,
         duration_ns=exchange.duration_ns,
         first_token_ns=exchange.first_token_ns,
-        parent=exchange.context,
         request_id=exchange.request_id,
     )
     request = exchange.request
@@ -62,5 +63,15 @@ def _refused(exchange: Exchange, error: str | None) -> CompletionSpan:
     return span._replace(
         http_version=request.version,
         host=request.header("host"),
+        parent=_context(request),
         user_agent=request.header("user-agent"),
+    )
+
+
+def _context(request: Request) -> TraceContext | None:
+    """Return the caller's place in its trace; read only now, when nobody waits for the answer."""
+    if request.first(b"traceparent") is None:
+        return None
+    return parent_from_headers(
+        request.header_values("traceparent"), request.header_values("tracestate")
     )
