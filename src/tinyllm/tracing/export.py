@@ -37,6 +37,7 @@ _jitter = random.Random()  # not the module's, which others seed, or watch (hypo
 AT_A_FULL_QUEUE = "at a full queue"
 UNSENT = "not sent before the end"
 MAX_PAUSE = 8.0  # seconds between two attempts, if the collector names no time
+LATE_SECONDS = 0.2  # that the thread may take to note that its time is over
 
 
 class ExportError(Exception):
@@ -78,6 +79,9 @@ class SpanExporter:
         self._overflow_elsewhere = 0  # spans that were lost before the others were handed to us
         self._overflow_said = False
         self._remarked = False
+        # What became of each span, once: the thread counts, until `close` gives up on it.
+        self._account = threading.Lock()
+        self._given_up = False
         self._losses: Counter[str] = Counter()
         self._exported = 0
         self._in_hand = 0  # spans of the batch that is on its way
@@ -128,9 +132,11 @@ class SpanExporter:
         self._end = time.monotonic() + timeout
         self._closing.set()
         self._wake.set()
-        self._thread.join(timeout)
-        if self._thread.is_alive():
-            self._losses[UNSENT] = len(self._queue) + self._in_hand
+        self._thread.join(timeout + LATE_SECONDS)
+        with self._account:
+            if self._thread.is_alive():
+                self._given_up = True
+                self._losses[UNSENT] = len(self._queue) + self._in_hand
         if dropped := self.dropped:
             reasons = ", ".join(f"{number} {reason}" for reason, number in dropped.items())
             log.warning("%d spans exported, %d lost: %s", self._exported, dropped.total(), reasons)
@@ -144,7 +150,9 @@ class SpanExporter:
             self._report_overflow()
         while self._queue and time.monotonic() < self._end:
             self._export_batch()
-        self._losses[UNSENT] += len(self._queue)
+        with self._account:
+            if not self._given_up:
+                self._losses[UNSENT] = len(self._queue)
         self._collector.close()
 
     def _sleep(self) -> bool:
@@ -160,16 +168,17 @@ class SpanExporter:
 
     def _export_batch(self) -> int:
         """Export one batch and return how many spans it had. Never raises."""
-        groups = self._queue.take(self._batch_size)
-        size = self._in_hand = sum(count for count, _ in groups)
+        with self._account:
+            groups = self._queue.take(self._batch_size)
+            size = self._in_hand = sum(count for count, _ in groups)
         try:
             body = self._write(groups)
+            self._in_hand = body.spans  # without those that the sampler does not keep
             if body.spans:
                 self._deliver(body.finish(), body.spans)
         except Exception:  # a fault of ours must not end the thread
             log.exception("a batch of spans could not be exported")
-            self._losses["in a fault of the exporter"] += size
-        self._in_hand = 0
+            self._lose(self._in_hand, "in a fault of the exporter", "see the traceback")
         return size
 
     def _write(self, groups: list[Group]) -> Body:
@@ -219,7 +228,7 @@ class SpanExporter:
             answer = self._collector.post(body, min(max(left, 0), self._config.timeout))
             match answer:
                 case Accepted():
-                    self._exported += size - answer.rejected
+                    self._keep(size - answer.rejected)
                     if answer.rejected:
                         self._lose(answer.rejected, "rejected by the collector", answer.message)
                     elif answer.message:
@@ -244,11 +253,25 @@ class SpanExporter:
         # At the end there is one last attempt, but not against the collector's own wish.
         return not interrupted or answer.retry_after is None
 
+    def _keep(self, size: int) -> None:
+        """Count spans that a collector took."""
+        with self._account:
+            if not self._given_up:
+                self._in_hand -= size
+                self._exported += size
+
     def _lose(self, size: int, how: str, why: str) -> None:
         """Count lost spans; the first time of a kind, say so."""
-        if how not in self._losses:
-            log.warning("%d spans %s (%s); later ones are counted", size, how, why or "no reason")
-        self._losses[how] += size
+        with self._account:
+            if self._given_up:
+                return
+            said = how in self._losses
+            self._in_hand -= size
+            self._losses[how] += size
+            if not said:  # before `close` says the sum
+                log.warning(
+                    "%d spans %s (%s); later ones are counted", size, how, why or "no reason"
+                )
 
     def _pass_on(self, message: str) -> None:
         """Say what a collector remarks on a batch that it took, the first time."""
