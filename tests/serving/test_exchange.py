@@ -9,6 +9,7 @@ import pytest
 from support.memory import Port
 from support.spans import SpanList
 from support.wire import get, post
+from tinyllm.serving.edge import TOLD_TOGETHER, TOLD_WITHIN
 from tinyllm.serving.exchange import Ended, Exchange
 from tinyllm.serving.schema import CompletionRequest
 from tinyllm.serving.server import Server
@@ -105,6 +106,7 @@ def test_a_refused_request_still_belongs_to_its_trace(server: Server, port: Port
     port.connect().send(post("/v1/completions", {"model": "m"}, parent, "tracestate: a=1"))
     port.connect().send(post("/v1/completions", {"model": "m"}))
     port.connect().send(get("/healthz", parent))
+    port.tell()
     context = TraceContext("4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7", 1)
     assert [(span.method, span.status, span.parent) for span in exporter.spans] == [
         ("GET", 405, context),
@@ -123,5 +125,41 @@ def test_an_answer_has_left_when_it_is_told_of(
     monkeypatch.setattr(port.edge, "_finished", lambda exchange: left.append(client.received))
     wanted = {"model": "m", "prompt": "a", "max_tokens": 3, "stream": stream}
     client.send(post("/v1/completions", wanted, f"Connection: {connection}"))
+    port.tell()
     assert left == [client.received]
     assert len(client.received) > 100
+
+
+def told_counts(port: Port, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Return how many exchanges each telling is of, as they come."""
+    counts: list[int] = []
+    monkeypatch.setattr(port.edge, "_finished", lambda exchanges: counts.append(len(exchanges)))
+    return counts
+
+
+def test_requests_are_told_of_sixteen_together(port: Port, monkeypatch: pytest.MonkeyPatch) -> None:
+    counts, client = told_counts(port, monkeypatch), port.connect()
+    for _ in range(TOLD_TOGETHER - 1):
+        client.send(get("/healthz", "Connection: keep-alive"))
+    assert counts == []
+    client.send(get("/healthz", "Connection: keep-alive"))
+    assert counts == [TOLD_TOGETHER]
+
+
+def test_a_request_alone_is_told_of_in_time(port: Port, monkeypatch: pytest.MonkeyPatch) -> None:
+    counts, client = told_counts(port, monkeypatch), port.connect()
+    for told in ([1], [1, 1]):
+        client.send(get("/healthz", "Connection: keep-alive"))
+        assert counts == told[1:]
+        port.loop.advance(TOLD_WITHIN)
+        assert counts == told
+
+
+def test_a_busy_round_is_told_of_whole(port: Port, monkeypatch: pytest.MonkeyPatch) -> None:
+    counts, clients = told_counts(port, monkeypatch), [port.connect() for _ in range(40)]
+    for client in clients:
+        client.send_quietly(get("/healthz"))
+    port.loop.run()
+    assert counts == [40]
+    port.loop.advance(10 * TOLD_WITHIN)
+    assert counts == [40], "nothing is told twice"

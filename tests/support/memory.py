@@ -20,7 +20,7 @@ from functools import partial
 from typing import cast
 
 from support.wire import Reply, parse_reply
-from tinyllm.serving.edge import Edge
+from tinyllm.serving.edge import TOLD_WITHIN, Edge
 from tinyllm.serving.exchange import Exchange
 from tinyllm.serving.limits import Limits
 from tinyllm.serving.responses import Pending, Response
@@ -295,10 +295,20 @@ class Port:
     ) -> None:
         self.loop = MemoryLoop()
         self.listener = MemorySocket()
-        self.exchanges: list[Exchange] = []
+        self._exchanges: list[Exchange] = []
         loop = cast(asyncio.AbstractEventLoop, self.loop)
-        self.edge = Edge(loop, dispatch, self.exchanges.extend, limits or Limits())
+        self.edge = Edge(loop, dispatch, self._exchanges.extend, limits or Limits())
         self.edge.listen(cast(socket.socket, self.listener))
+
+    def tell(self) -> None:
+        """Let the edge tell of the exchanges that are over."""
+        self.loop.advance(TOLD_WITHIN)
+
+    @property
+    def exchanges(self) -> list[Exchange]:
+        """Those that are over."""
+        self.tell()
+        return self._exchanges
 
     def connect(self, peer: object = ("192.0.2.1", 50000)) -> Client:
         """Connect and be accepted."""
