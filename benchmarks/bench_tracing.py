@@ -1,6 +1,6 @@
 """What a span costs, and what a broken collector costs the clients of a traced engine.
 
-    python -m benchmarks.bench_tracing           (two minutes)
+    python -m benchmarks.bench_tracing           (three minutes)
 
 Costs are processor time of the thread that pays: the contenders of the first table take turns and
 each one's best round counts. The whole of a span (the exporter's process and the kernel's part of
@@ -8,7 +8,9 @@ sending it) is both processes' time for ten thousand of them, against a collecto
 Faults: servers with every kind of collector run side by side and are asked in turn, a block of
 requests each, by one client on one kept connection; the median counts. Each server keeps the speed
 that it happens to start with, some per cent from its neighbour's, so all are started five times:
-what counts is the median of the medians, beside those of `off` of the same start.
+what counts is the median of the medians, beside those of `off` of the same start. The client and
+each server's loop are put on two cores, then on one: left alone they change between the two, and
+a server next door answers in a third of the time of one that has to be woken elsewhere.
 
 What tracing does to the rate is asked by `python -m benchmarks.bench_serving --only observing`.
 """
@@ -178,20 +180,28 @@ class Client:
             body += self._socket.recv(65536)
 
 
-class Asked(NamedTuple):
-    """What a thousand requests to a server with one kind of collector found."""
+class Waited(NamedTuple):
+    """How long a thousand answers of a server took."""
 
     median: float  # seconds
     to_off: float
     slow: float  # seconds, the 99th percentile
+
+
+class Asked(NamedTuple):
+    """What the requests to a server with one kind of collector found."""
+
+    apart: Waited  # client and server on two cores
+    together: Waited  # on one
     grown: float  # MB
     exit: float  # seconds
     said: int  # lines of its log
 
 
 def faults(sink: ServerProcess) -> Section:
-    """A thousand requests to a server for each kind of collector, start after start."""
-    columns = ("collector", "median us", "to off", "p99 us", "MB more", "exit s", "lines logged")
+    """Two thousand requests to a server for each kind of collector, start after start."""
+    waited = ("two cores: us", "to off", "p99 us", "one core: us", "to off", "p99 us")
+    columns = ("collector", *waited, "MB more", "exit s", "lines logged")
     section = Section(f"What a broken collector costs, {STARTS} starts", columns)
     command = [sys.executable, str(anchors.SOURCES / "broken_collector.py"), "{port}"]
     with ExitStack() as stack:
@@ -204,15 +214,22 @@ def faults(sink: ServerProcess) -> Section:
         section.rows.append(
             [
                 name,
-                figure(statistics.median(one.median for one in found) * 1e6),
-                str(Spread.of([one.to_off for one in found])),
-                figure(statistics.median(one.slow for one in found) * 1e6),
+                *_cells([one.apart for one in found]),
+                *_cells([one.together for one in found]),
                 figure(max(one.grown for one in found)),
                 figure(max(one.exit for one in found)),
                 str(max(one.said for one in found)),
             ]
         )
     return section
+
+
+def _cells(found: list[Waited]) -> list[str]:
+    return [
+        figure(statistics.median(one.median for one in found) * 1e6),
+        str(Spread.of([one.to_off for one in found])),
+        figure(statistics.median(one.slow for one in found) * 1e6),
+    ]
 
 
 def _asked(ports: dict[str, int]) -> dict[str, Asked]:
@@ -230,20 +247,37 @@ def _asked(ports: dict[str, int]) -> dict[str, Asked]:
             server.settle()
         clients = {name: Client(server.port) for name, server in servers.items()}
         memory = {name: server.memory() for name, server in servers.items()}
-        for _ in range(BLOCKS):  # in another order each time: neighbours disturb each other
-            for client in random.sample(list(clients.values()), len(clients)):
-                client.ask(REQUESTS)
-        off = statistics.median(clients["off"].seconds)
+        cores = sorted(os.sched_getaffinity(0))
+        apart = _waited(clients, servers, cores[0], cores[-1])
+        together = _waited(clients, servers, cores[0], cores[0])
+        os.sched_setaffinity(0, cores)  # which servers inherit
         found = {}
         for name, server in servers.items():
-            seconds = clients[name].seconds
-            median, slow = statistics.median(seconds), percentile(seconds, 0.99)
             grown = (server.memory() - memory[name]) / 2**20
             began = time.monotonic()
             server.stop()
             took, said = time.monotonic() - began, len(server.said.splitlines())
-            found[name] = Asked(median, median / off, slow, grown, took, said)
+            found[name] = Asked(apart[name], together[name], grown, took, said)
     return found
+
+
+def _waited(
+    clients: dict[str, Client], servers: dict[str, ServerProcess], ours: int, theirs: int
+) -> dict[str, Waited]:
+    """Ask all servers in turn; they run on one core, we on one."""
+    os.sched_setaffinity(0, {ours})
+    for server in servers.values():
+        os.sched_setaffinity(server.pid, {theirs})  # its loop; others have its collector's spans
+    for client in clients.values():
+        client.seconds.clear()
+    for _ in range(BLOCKS):  # in another order each time: neighbours disturb each other
+        for client in random.sample(list(clients.values()), len(clients)):
+            client.ask(REQUESTS)
+    medians = {name: statistics.median(client.seconds) for name, client in clients.items()}
+    return {
+        name: Waited(medians[name], medians[name] / medians["off"], percentile(one.seconds, 0.99))
+        for name, one in clients.items()
+    }
 
 
 def main() -> None:
