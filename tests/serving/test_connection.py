@@ -126,6 +126,8 @@ def test_other_connections_have_their_turn_between_pipelined_requests(port: Port
     other.send_quietly(HEALTHZ)
     port.loop.round()
     assert flood.received == KEPT_ALIVE * REQUESTS_PER_TURN
+    port.loop.round()  # at whose beginning the answers of the last one leave
+    assert flood.received == KEPT_ALIVE * REQUESTS_PER_TURN * 2
     assert other.received == ALIVE
     port.loop.run()
     assert flood.received == KEPT_ALIVE * (REQUESTS_PER_TURN * 3)

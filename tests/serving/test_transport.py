@@ -14,7 +14,7 @@ import pytest
 import uvloop
 
 from tinyllm.serving import transport as transport_module
-from tinyllm.serving.transport import HIGH_WATER, SMALL_BYTES, Acceptor, SocketTransport
+from tinyllm.serving.transport import HIGH_WATER, SMALL_BYTES, Acceptor, Outbox, SocketTransport
 
 LOOPS: dict[str, Callable[[], asyncio.AbstractEventLoop]] = {
     "uvloop": uvloop.new_event_loop,
@@ -148,7 +148,13 @@ def test_a_request_that_is_there_at_once_is_never_watched(run: Run) -> None:
             theirs.send(b"hello")
             protocol = Answerer()
             loop_like = _Watching(loop, watched)
-            transport = SocketTransport(loop_like, ours, (), protocol)  # type: ignore[arg-type]
+            transport = SocketTransport(
+                loop_like,  # type: ignore[arg-type]
+                ours,
+                (),
+                protocol,
+                Outbox(loop),
+            )
             transport.begin()
             transport.uncork()
             assert theirs.recv(100) == b"answer to hello"
@@ -156,6 +162,12 @@ def test_a_request_that_is_there_at_once_is_never_watched(run: Run) -> None:
         assert watched == []
 
     run(scenario())
+
+
+def transport_of(sock: socket.socket, protocol: asyncio.Protocol) -> SocketTransport:
+    """Return the transport of a connected socket, for whose `begin` it is time."""
+    loop = asyncio.get_running_loop()
+    return SocketTransport(loop, sock, (), protocol, Outbox(loop))
 
 
 class Spy(socket.socket):
@@ -200,7 +212,7 @@ def test_a_small_last_answer_leaves_in_one_piece_with_the_end(
         spy = Spy(ours)
         with theirs:
             theirs.setblocking(False)
-            transport = SocketTransport(asyncio.get_running_loop(), spy, (), Last())
+            transport = transport_of(spy, Last())
             transport.begin()
             transport.uncork()
             theirs.send(b"a request that comes later")
@@ -216,7 +228,7 @@ def test_what_is_no_last_answer_leaves_at_once(run: Run) -> None:
         ours, theirs = socket.socketpair()
         spy = Spy(ours)
         with theirs:
-            transport = SocketTransport(asyncio.get_running_loop(), spy, (), Recorder())
+            transport = transport_of(spy, Recorder())
             transport.begin()
             transport.uncork()
             transport.write(b"one")
@@ -241,7 +253,7 @@ def test_a_first_answer_leaves_when_the_transport_is_uncorked(run: Run, size: in
             theirs.send(b"x")
             theirs.setblocking(False)
             protocol = Twice()
-            transport = SocketTransport(asyncio.get_running_loop(), ours, (), protocol)
+            transport = transport_of(ours, protocol)
             transport.begin()
             with pytest.raises(BlockingIOError):
                 theirs.recv(1)
@@ -257,7 +269,7 @@ def test_a_client_that_leaves_a_corked_transport_is_told_of(run: Run) -> None:
         ours, theirs = socket.socketpair()
         theirs.send(b"x")
         protocol = Answerer()
-        transport = SocketTransport(asyncio.get_running_loop(), ours, (), protocol)
+        transport = transport_of(ours, protocol)
         transport.begin()
         theirs.close()
         transport.uncork()

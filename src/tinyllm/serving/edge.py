@@ -91,7 +91,7 @@ class Edge:
 
     def _tell_in_time(self) -> None:
         self._telling = None
-        self._tell()
+        self.call_soon(self._tell)  # after what is still to be sent in this round
 
     def _tell(self) -> None:
         """Tell of what is over, together."""

@@ -4,8 +4,9 @@ Most requests are whole when their connection is accepted, and most answers are 
 kernel in one call. So an accepted socket is read at once, and only a connection that has to wait
 is registered with the event loop: a plain answer costs accept, recv, send and close, where an
 event loop's own transport adds six more calls and its objects. What is accepted together is also
-answered together, all sends in a row: each then costs less, and so does what comes between them
-(benchmarks/README.md has the microseconds).
+answered together, all sends in a row, and so is what kept connections ask in one round of the loop:
+each send then costs less, and so does what comes between them (benchmarks/README.md has the
+microseconds).
 
 `SocketTransport` keeps the rules of asyncio's transports as far as a `Connection` uses them,
 above an event loop's add_reader and add_writer, so any event loop will do.
@@ -27,6 +28,7 @@ LOW_WATER: Final = 16 * 1024  # and below which to go on
 SMALL_BYTES: Final = 16 * 1024  # of a last piece: it fits the first window of any connection
 
 ACCEPTS_PER_TURN: Final = 8  # the first answer waits for the eighth, half a millisecond
+ANSWERS_TOGETHER: Final = 8  # of kept connections, as many for the same reason
 LAST_TURNS: Final = 256  # of accepting before the end: about what a listener's queue holds
 ACCEPT_PAUSE: Final = 0.2  # seconds without accepting when the kernel could not give us one
 
@@ -43,6 +45,43 @@ logger = logging.getLogger("tinyllm.serving")
 Address = tuple[Any, ...]  # as the socket module gives it: host and port first
 
 
+class Outbox:
+    """What the connections of one round of the loop answer: the first at once, others together.
+
+    Each send wakes a client, which costs a virtual machine 8 us if that client's core sleeps; of
+    sends in a row the first pays it. Requests of 16 kept connections take 33 us, not 42. The first
+    of a round waits for nobody, so a client alone is answered as fast as ever.
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._begun = False  # this round has had its first answer
+        self._held: list[SocketTransport] = []
+
+    def holds(self) -> bool:
+        """Whether an answer made now is to wait for others; it is given to `put` then."""
+        if self._begun:
+            return True
+        self._begun = True
+        self._loop.call_soon(self._end_round)
+        return False
+
+    def put(self, transport: SocketTransport) -> None:
+        """Uncork a transport when others have answered too, or the round has ended."""
+        self._held.append(transport)
+        if len(self._held) == ANSWERS_TOGETHER:
+            self._leave()
+
+    def _end_round(self) -> None:
+        self._begun = False
+        self._leave()
+
+    def _leave(self) -> None:
+        held, self._held = self._held, []
+        for transport in held:
+            transport.uncork()
+
+
 class SocketTransport(asyncio.Transport):
     """One connected socket. The protocol is told of data, end of file, room to write, and loss."""
 
@@ -52,6 +91,7 @@ class SocketTransport(asyncio.Transport):
         "_corked",
         "_eof",
         "_loop",
+        "_outbox",
         "_paused",
         "_protocol",
         "_reading",
@@ -67,8 +107,10 @@ class SocketTransport(asyncio.Transport):
         connected: socket.socket,
         peer: Address,
         protocol: asyncio.Protocol,
+        outbox: Outbox,
     ) -> None:
         self._loop = loop
+        self._outbox = outbox
         self._socket = connected
         self._protocol = protocol
         self._buffer = b""  # unsent
@@ -111,7 +153,12 @@ class SocketTransport(asyncio.Transport):
             return
         try:
             if data:
-                self._protocol.data_received(data)
+                if self._corked or not self._outbox.holds():
+                    self._protocol.data_received(data)
+                else:
+                    self._corked = True
+                    self._protocol.data_received(data)
+                    self._outbox.put(self)
                 return
             self._reading = False
             self._unwatch()
@@ -304,6 +351,7 @@ class Acceptor:
         listener.setblocking(False)
         # Accepted sockets inherit it, which saves a call each (tcp(7)).
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._outbox = Outbox(loop)
         self._resume: asyncio.TimerHandle | None = None
         loop.add_reader(listener, self._accept)
 
@@ -334,7 +382,7 @@ class Acceptor:
                 self._pause(error)
                 break
         transports = [
-            SocketTransport(self._loop, connected, peer, self._make_protocol())
+            SocketTransport(self._loop, connected, peer, self._make_protocol(), self._outbox)
             for connected, peer in accepted
         ]
         for transport in transports:
