@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from tinyllm.decoding.distribution import SamplingError, check_temperature, choose, greedy, softmax
 from tinyllm.decoding.pcg32 import Pcg32
-from tinyllm.decoding.rows import SamplerCache
+from tinyllm.decoding.rows import PATH_TOKENS, SamplerCache
 from tinyllm.decoding.uniforms import make_ahead
 
 if TYPE_CHECKING:
@@ -104,13 +104,22 @@ class TokenSampler:
         tokens.append(token_id)
 
     def _extend_greedily(self, tokens: list[int], limit: int) -> None:
-        """Append the likeliest tokens."""
-        argmax, state = self._cache.argmax, self._state
+        """Append the likeliest tokens, whole paths as far as they fit."""
+        cache, state = self._cache, self._state
+        paths, argmax = cache.paths, cache.argmax
         try:
-            for _ in range(limit):
+            singles = limit % PATH_TOKENS
+            for _ in range(limit // PATH_TOKENS):
+                path = paths[state] or cache.find_path(state)
+                if not path:  # it leads to an error, before which its tokens are to be had
+                    singles = PATH_TOKENS
+                    break
+                tokens += path
+                state = path[-1]
+            for _ in range(singles):
                 token_id = argmax[state]
                 if token_id < 0:
-                    token_id = self._cache.find_argmax(state)
+                    token_id = cache.find_argmax(state)
                 tokens.append(token_id)
                 state = token_id
         finally:
